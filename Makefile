@@ -1,0 +1,63 @@
+# Needs GNU make and Python 3.11 or newer; everything else is installed into .venv from the pins in constraints.txt.
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
+export PIP_ROOT_USER_ACTION := ignore
+
+# `make PYTHON=/path/to/python run` takes another interpreter. By default: the first of these that is new enough.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+
+# $(call step,NAME,COMMAND) says what runs, and which step failed.
+step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types format bench clean
+
+help: ## Show the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## Create .venv and install the pinned packages
+
+run: $(STAMP) ## Train a self-modifying layer and a fixed one on associative recall (under a minute)
+	@$(BIN)/python examples/recall.py
+
+test: $(STAMP) ## Run lint, types and all tests
+	@$(call step,ruff check,$(BIN)/ruff check .)
+	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
+	@$(call step,mypy,$(BIN)/mypy)
+	@$(call step,pytest,$(BIN)/python -m pytest -q)
+
+lint: $(STAMP) ## Check style and format
+	@$(call step,ruff check,$(BIN)/ruff check .)
+	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
+
+types: $(STAMP) ## Check types
+	@$(call step,mypy,$(BIN)/mypy)
+
+format: $(STAMP) ## Format the code and fix what can be fixed
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## Time the operators on this machine
+	@$(BIN)/srwm bench ops
+
+clean: ## Remove caches, builds and outputs; keeps .venv and runs/
+	@rm -rf build dist out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# torch goes first and alone: its exact pin also admits a local CPU build (2.13.0+cpu) where pip is set up with one.
+# hatchling comes next, so that the package itself is built with the pinned version.
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "srwm needs Python 3.11 or newer, and none was found; install it, or name one: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "srwm needs Python 3.11 or newer; $(PYTHON) is older or does not run" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module; install it (on Debian and Ubuntu: the python3-venv package)" >&2; exit 1; }
+	@echo "Setting up $(VENV) with pinned packages; this takes a minute or more, by your connection."
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
+	@$(PIP) install -c constraints.txt torch==2.13.0
+	@$(PIP) install -c constraints.txt hatchling
+	@$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,plot]'
+	@touch $@
+	@echo "Ready: $$($(BIN)/python --version), torch $$($(BIN)/python -c 'import importlib.metadata as m; print(m.version("torch"))')."

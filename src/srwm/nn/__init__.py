@@ -1,0 +1,49 @@
+"""The layers, the state they share, and the checker that users can run on their own layer.
+
+Every layer obeys one contract: `y, state = layer(x, state, reset=is_first)` with x and y [batch, time, features].
+"""
+
+from ._layer import SequenceLayer
+from ._state import (
+    DeltaNetState,
+    LSTMState,
+    NoState,
+    SelfReferentialState,
+    SequenceState,
+    SRDeltaNetState,
+    State,
+    map_state,
+)
+from .block import Block
+from .check import LayerContractError, check_layer
+from .deltanet import DeltaNet
+from .fake_srwm import FakeSRWM
+from .feed_forward import FeedForward
+from .lstm import LSTM
+from .self_referential_linear import SelfReferentialLinear
+from .sequence_model import SequenceModel
+from .sr_deltanet import SRDeltaNet
+from .srwm import SRWM
+
+__all__ = [
+    "LSTM",
+    "SRWM",
+    "Block",
+    "DeltaNet",
+    "DeltaNetState",
+    "FakeSRWM",
+    "FeedForward",
+    "LSTMState",
+    "LayerContractError",
+    "NoState",
+    "SRDeltaNet",
+    "SRDeltaNetState",
+    "SelfReferentialLinear",
+    "SelfReferentialState",
+    "SequenceLayer",
+    "SequenceModel",
+    "SequenceState",
+    "State",
+    "check_layer",
+    "map_state",
+]

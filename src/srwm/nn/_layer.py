@@ -1,0 +1,94 @@
+"""The one contract of every sequence layer."""
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from srwm.ops._checks import check_reset
+
+from ._arguments import check_input, check_positive
+
+LayerState = TypeVar("LayerState")
+
+
+class SequenceLayer(nn.Module, Generic[LayerState]):
+    """A layer that reads a sequence and carries a state: `y, state = layer(x, state, reset=is_first)`.
+
+    Subclasses define `forward` and `initial_state`; `step` is derived. They keep no state on `self`, and change no
+    argument. `srwm.nn.check_layer` tells whether a layer keeps the contract.
+
+    Args:
+        input_size: features of `x`.
+        output_size: features of `y`.
+    """
+
+    def __init__(self, input_size: int, output_size: int) -> None:
+        super().__init__()
+        check_positive(input_size=input_size, output_size=output_size)
+        self.input_size = input_size
+        self.output_size = output_size
+
+    if TYPE_CHECKING:
+
+        def __call__(  # so that `layer(x)` has a type
+            self, x: Tensor, state: LayerState | None = None, *, reset: Tensor | None = None
+        ) -> tuple[Tensor, LayerState]: ...
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t d_in"],
+        state: LayerState | None = None,
+        *,
+        reset: Bool[Tensor, "b t"] | None = None,
+    ) -> tuple[Float[Tensor, "b t d_out"], LayerState]:
+        """Read a sequence.
+
+        Args:
+            x: inputs [b, t, input_size].
+            state: what an earlier call returned; None is new.
+            reset: bool [b, t]; where true, the state is made new before that step, and no gradient crosses it.
+
+        Returns:
+            y [b, t, output_size] and the state after the last step.
+
+        Raises:
+            ValueError: if an argument does not fit the layer.
+        """
+        raise NotImplementedError
+
+    def step(
+        self, x_t: Float[Tensor, "b d_in"], state: LayerState | None = None, *, reset: Bool[Tensor, "b"] | None = None
+    ) -> tuple[Float[Tensor, "b d_out"], LayerState]:
+        """Read one step; equal to calling the layer with t == 1.
+
+        Args:
+            x_t: inputs [b, input_size].
+            state: what an earlier call returned; None is new.
+            reset: bool [b]; rows whose state is made new before the step.
+
+        Returns:
+            y_t [b, output_size] and the state after the step.
+
+        Raises:
+            ValueError: if an argument does not fit the layer.
+        """
+        check_input("x_t", x_t, "b d", self.input_size)
+        if reset is not None:
+            if reset.dim() != 1:
+                raise ValueError(f"reset has shape {list(reset.shape)}; wanted [b] = [{len(x_t)}] for a single step")
+            reset = reset[:, None]
+        y, state = self(x_t[:, None], state, reset=reset)
+        return y[:, 0], state
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> LayerState:
+        """Return the state of `batch_size` new episodes: zeros, by default where and as the layer keeps its states."""
+        raise NotImplementedError
+
+    def check_inputs(self, x: Tensor, reset: Tensor | None) -> None:
+        """Refuse inputs that do not fit, with a sentence that names the argument."""
+        check_input("x", x, "b t d", self.input_size)
+        check_reset(reset, x.shape[0], x.shape[1], x.device)

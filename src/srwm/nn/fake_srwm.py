@@ -1,0 +1,70 @@
+"""The SRWM without self-modification: the paper's "Fake SR"."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ._arguments import check_heads, check_state_type, check_word
+from ._feature_maps import InputActivation, activate_input
+from ._residual import Norm, ResidualLayer
+from ._state import NoState
+
+
+class FakeSRWM(ResidualLayer[NoState]):
+    """The y columns of an SRWM as an ordinary weight matrix for each head (paper, section 4.3).
+
+    It has no state. To compare it with an `SRWM`, give both the same options.
+
+    Args:
+        hidden_size: features of `x` and `y`.
+        num_heads: heads; must divide `hidden_size`.
+        input_activation: phi on the input of each head, "none" or "softmax". The paper's Fake SR has that of its SRWM
+            (in reinforcement learning "softmax"); the authors' code has "none".
+        norm: where the LayerNorm stands, as in `SRWM`.
+        dropout: probability of dropping an output of the projection.
+        device: where the parameters are made.
+        dtype: dtype of the parameters.
+
+    Attributes:
+        weight: the matrices [num_heads, hidden_size / num_heads, hidden_size / num_heads].
+
+    Raises:
+        ValueError: if `num_heads` does not divide `hidden_size`, or an option has no such value.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        *,
+        input_activation: InputActivation = "none",
+        norm: Norm = "residual",
+        dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_heads(num_heads, hidden_size=hidden_size)
+        check_word("input_activation", input_activation, InputActivation)
+        super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
+        self.input_activation = input_activation
+        head_dim = hidden_size // num_heads
+        self.weight = nn.Parameter(torch.empty(num_heads, head_dim, head_dim, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the matrices as an SRWM draws its y columns: Normal(0, 1 / sqrt(head_dim))."""
+        nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5)
+
+    def run_heads(
+        self, x: Float[Tensor, "b t d"], state: NoState | None, reset: Tensor | None
+    ) -> tuple[Float[Tensor, "b t d"], NoState]:
+        """Apply each head's matrix to each step."""
+        check_state_type(state, NoState)
+        heads = activate_input(x.unflatten(-1, self.weight.shape[:2]), self.input_activation)
+        return torch.einsum("bthd,hde->bthe", heads, self.weight).flatten(-2), NoState()
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> NoState:
+        """Return the empty state."""
+        return NoState()

@@ -1,0 +1,113 @@
+"""The LSTM under the contract of the other layers."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from srwm.ops._checks import check_shape
+
+from ._arguments import check_fits, check_positive, check_state_type
+from ._layer import SequenceLayer
+from ._state import LSTMState
+
+
+class LSTM(SequenceLayer[LSTMState]):
+    """`torch.nn.LSTM` with resets inside the sequence and a state that is batch first.
+
+    It runs PyTorch's own kernels and cuts the sequence only at the steps where some row begins a new episode; to find
+    them it looks at the mask, which on a GPU waits for the device once. `torch.compile` leaves every LSTM of PyTorch
+    out of its graphs unless `torch._dynamo.config.allow_rnn` is set.
+
+    Args:
+        input_size: features of `x`.
+        hidden_size: features of `y`.
+        num_layers: layers.
+        dropout: probability of dropping an output between layers.
+        device: where the parameters are made.
+        dtype: dtype of the parameters.
+
+    Attributes:
+        lstm: the `torch.nn.LSTM` that holds the parameters.
+
+    Example:
+        >>> layer = LSTM(3, 4)
+        >>> y, state = layer(torch.randn(2, 5, 3), reset=torch.tensor([[True] + [False] * 4] * 2))
+        >>> y.shape, state.cell.shape
+        (torch.Size([2, 5, 4]), torch.Size([2, 1, 4]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        check_positive(num_layers=num_layers)
+        # With one layer there is no place between layers, and PyTorch warns about a dropout there.
+        between = dropout if num_layers > 1 else 0.0
+        self.lstm = nn.LSTM(
+            input_size, hidden_size, num_layers, batch_first=True, dropout=between, device=device, dtype=dtype
+        )
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t d_in"],
+        state: LSTMState | None = None,
+        *,
+        reset: Bool[Tensor, "b t"] | None = None,
+    ) -> tuple[Float[Tensor, "b t d_out"], LSTMState]:
+        """Read a sequence; see `SequenceLayer.forward`."""
+        self.check_inputs(x, reset)
+        check_fits(x, self.lstm.all_weights[0][0])
+        self._check_state(state, len(x))
+        state = self.initial_state(len(x)) if state is None else state
+        if x.shape[1] == 0:
+            return x.new_zeros(*x.shape[:2], self.output_size), state
+        # Copies in the layout PyTorch wants: layers first and contiguous.
+        hidden, cell = (part.transpose(0, 1).contiguous() for part in state)
+        dtype = cell.dtype
+        ys = []
+        starts = _segment_starts(reset, x.shape[1])
+        for start, end in zip(starts, [*starts[1:], x.shape[1]], strict=True):
+            if reset is not None:
+                is_first = reset[None, :, start, None]
+                hidden, cell = hidden.masked_fill(is_first, 0.0), cell.masked_fill(is_first, 0.0)
+            y, (hidden, cell) = self.lstm(x[:, start:end], (hidden, cell))
+            # Autocast returns them in half precision; the state keeps the dtype it came in.
+            hidden, cell = hidden.to(dtype), cell.to(dtype)
+            ys.append(y)
+        return torch.cat(ys, dim=1), LSTMState(hidden.transpose(0, 1), cell.transpose(0, 1))
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> LSTMState:
+        """Return the state of `batch_size` new episodes."""
+        weight = self.lstm.all_weights[0][0]
+        device = weight.device if device is None else device
+        dtype = weight.dtype if dtype is None else dtype
+        zeros = torch.zeros(batch_size, self.lstm.num_layers, self.output_size, device=device, dtype=dtype)
+        return LSTMState(hidden=zeros, cell=zeros.clone())
+
+    def _check_state(self, state: LSTMState | None, batch_size: int) -> None:
+        check_state_type(state, LSTMState)
+        if state is not None:
+            wanted = (batch_size, self.lstm.num_layers, self.output_size)
+            check_shape("state.hidden", state.hidden, wanted, "[b, layers, d]")
+            check_shape("state.cell", state.cell, wanted, "[b, layers, d]")
+
+
+def _segment_starts(reset: Tensor | None, time: int) -> list[int]:
+    """Name the steps at which the sequence must be cut: the first, and those where some row is reset."""
+    if reset is None:
+        return [0]
+    # A graph being compiled or captured cannot look at the values of the mask: every step may be a reset.
+    if torch.compiler.is_compiling() or (reset.is_cuda and torch.cuda.is_current_stream_capturing()):
+        return list(range(time))
+    begins = reset.any(dim=0)
+    begins[0] = True
+    return begins.nonzero().flatten().tolist()

@@ -1,0 +1,146 @@
+"""A self-referential weight matrix that stands where `torch.nn.Linear` stands."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from srwm.ops import self_referential
+from srwm.ops._backends import Backend
+from srwm.ops._checks import check_shape, state_dtype
+
+from ._arguments import check_heads, check_positive, check_state_type, check_word
+from ._feature_maps import InputActivation, activate_input
+from ._layer import SequenceLayer
+from ._periodic import periodic_reset
+from ._state import SelfReferentialState
+
+
+class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
+    """A linear layer whose weight matrix modifies itself at every step (paper, Eqs. 5-8).
+
+    The features are cut into heads; in each, the matrix `W = weight + state.change` maps the input to
+    `y | q | k | beta`, then `W <- W + beta * k^T (q W - k W)`, with softmax on q and k and a sigmoid on beta. `y` is
+    read before the update. There is no bias; the initial matrix is the only parameter.
+
+    Args:
+        in_features: features of `x`.
+        out_features: features of `y`.
+        num_heads: independent matrices; must divide both sizes.
+        input_activation: phi on the input of each head: "none" (paper, supervised) or "softmax" (paper, reinforcement
+            learning).
+        learning_rates: 4, one for each of the y, q, k and beta columns (paper, "3D+4"), or 1 for all (paper, "3D+1").
+        beta_init: mean of the initial beta columns: 0 (the paper's runs); -1 makes the first changes smaller.
+        query_init_scale: factor on the initial q columns: 1 (the paper's runs); the authors' later work uses 0.01.
+        reset_every: forget the change after every n steps of an episode (the paper's "Reset" ablation); None for never.
+        backend: which kernel runs; see `srwm.ops.self_referential`.
+        device: where the parameter is made.
+        dtype: dtype of the parameter.
+
+    Attributes:
+        weight: the initial matrix [num_heads, in_features / num_heads, sum(columns)].
+        columns: widths of the four sub-matrices; `weight.split(columns, dim=-1)` gives those of y, q, k and beta.
+
+    Raises:
+        ValueError: if a size is not a multiple of `num_heads`, or an option has no such value.
+
+    Example:
+        >>> layer = SelfReferentialLinear(6, 10, num_heads=2)
+        >>> y, state = layer(torch.randn(3, 5, 6))
+        >>> y, state = layer(torch.randn(3, 5, 6), state)  # goes on where it ended
+        >>> y.shape
+        torch.Size([3, 5, 10])
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        num_heads: int = 1,
+        input_activation: InputActivation = "none",
+        learning_rates: Literal[1, 4] = 4,
+        beta_init: float = 0.0,
+        query_init_scale: float = 1.0,
+        reset_every: int | None = None,
+        backend: Backend = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_heads(num_heads, in_features=in_features, out_features=out_features)
+        check_word("input_activation", input_activation, InputActivation)
+        check_word("learning_rates", learning_rates, Literal[1, 4])
+        check_word("backend", backend, Backend)
+        if reset_every is not None:
+            check_positive(reset_every=reset_every)
+        super().__init__(in_features, out_features)
+        self.in_features = in_features
+        self.out_features = out_features
+        self.num_heads = num_heads
+        self.head_dim = in_features // num_heads
+        self.input_activation = input_activation
+        self.learning_rates = learning_rates
+        self.beta_init = beta_init
+        self.query_init_scale = query_init_scale
+        self.reset_every = reset_every
+        self.backend = backend
+        self.columns = (out_features // num_heads, self.head_dim, self.head_dim, learning_rates)
+        self.weight = nn.Parameter(torch.empty(num_heads, self.head_dim, sum(self.columns), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial matrix: Normal(0, 1 / sqrt(head_dim)), the q columns scaled, the beta columns shifted."""
+        nn.init.normal_(self.weight, std=self.head_dim**-0.5)
+        with torch.no_grad():
+            _, query, _, beta = self.weight.split(self.columns, dim=-1)
+            query.mul_(self.query_init_scale)
+            beta.add_(self.beta_init)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t d_in"],
+        state: SelfReferentialState | None = None,
+        *,
+        reset: Bool[Tensor, "b t"] | None = None,
+    ) -> tuple[Float[Tensor, "b t d_out"], SelfReferentialState]:
+        """Read a sequence, modifying the matrix at every step; see `SequenceLayer.forward`."""
+        self.check_inputs(x, reset)
+        self._check_state(state, len(x))
+        change = None if state is None else state.change
+        steps = torch.zeros(len(x), dtype=torch.int64, device=x.device) if state is None else state.steps
+        if self.reset_every is not None:
+            reset, steps = periodic_reset(steps, x.shape[1], reset, self.reset_every)
+        heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
+        y, change = self_referential(
+            heads, self.weight, change, reset=reset, learning_rates=self.learning_rates, backend=self.backend
+        )
+        return y.flatten(-2), SelfReferentialState(change, steps)
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> SelfReferentialState:
+        """Return the state of `batch_size` new episodes; the change is kept in float32 or, for float64, float64."""
+        device = self.weight.device if device is None else device
+        dtype = state_dtype(self.weight) if dtype is None else dtype
+        return SelfReferentialState(
+            change=torch.zeros(batch_size, *self.weight.shape, device=device, dtype=dtype),
+            steps=torch.zeros(batch_size, device=device, dtype=torch.int64),
+        )
+
+    def _check_state(self, state: SelfReferentialState | None, batch_size: int) -> None:
+        check_state_type(state, SelfReferentialState)
+        if state is not None:
+            check_shape("state.change", state.change, (batch_size, *self.weight.shape), "[b, h, d, m]")
+            check_shape("state.steps", state.steps, (batch_size,), "[b]")
+
+    def extra_repr(self) -> str:
+        """Show the sizes and the options that differ from their defaults."""
+        shown = f"in_features={self.in_features}, out_features={self.out_features}, num_heads={self.num_heads}"
+        if self.input_activation != "none":
+            shown += f", input_activation={self.input_activation!r}"
+        if self.learning_rates != 4:
+            shown += f", learning_rates={self.learning_rates}"
+        if self.reset_every is not None:
+            shown += f", reset_every={self.reset_every}"
+        return shown

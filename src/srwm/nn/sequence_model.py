@@ -1,0 +1,156 @@
+"""The whole sequence network of the paper: projection, layers, projection."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, cast
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ._arguments import check_fits, check_positive, check_state_type, check_word
+from ._layer import SequenceLayer
+from ._state import SequenceState
+from .block import Block
+from .deltanet import DeltaNet
+from .fake_srwm import FakeSRWM
+from .feed_forward import FeedForward
+from .lstm import LSTM
+from .sr_deltanet import SRDeltaNet
+from .srwm import SRWM
+
+Memory = Literal["srwm", "deltanet", "sr_deltanet", "fake_srwm", "lstm", "feed_forward", "none"]
+"""The kinds of sequence network that have a name."""
+
+_BLOCK_MEMORIES: dict[str, Callable[..., nn.Module]] = {
+    "srwm": SRWM,
+    "deltanet": DeltaNet,
+    "sr_deltanet": SRDeltaNet,
+    "fake_srwm": FakeSRWM,
+}
+
+
+class SequenceModel(SequenceLayer[SequenceState]):
+    """A network from sequences to sequences; the default is the paper's for Omniglot.
+
+    With "srwm", "deltanet", "sr_deltanet" or "fake_srwm": a projection with bias, `num_layers` times [memory ;
+    feed-forward], a projection with bias. With "feed_forward", the same without the memories. An "lstm" reads the input
+    directly and has no feed-forward sub-layers; "none" is the input itself, the paper's feed-forward baseline in
+    reinforcement learning. No LayerNorm stands before the output projection.
+
+    Args:
+        input_size: features of `x`.
+        output_size: features of `y`; None for no output projection.
+        memory: one of the words above, or a function that makes the memory of a block, for a layer of your own.
+        hidden_size: features between the projections.
+        num_layers: blocks, or layers of the LSTM.
+        num_heads: heads of each memory; must divide `hidden_size`. An LSTM has none.
+        ff_size: inner features of the feed-forward sub-layers; None for 4 times `hidden_size`.
+        dropout: dropout of the sub-layers, or between the layers of the LSTM.
+        memory_options: further options of the memory by name, for example `{"input_activation": "softmax"}`.
+        device: where the parameters are made.
+        dtype: dtype of the parameters.
+
+    Raises:
+        ValueError: if a size, word or option does not exist or fit.
+
+    Example:
+        >>> model = SequenceModel(10, 5, memory="srwm", hidden_size=16, num_heads=4)
+        >>> logits, state = model(torch.randn(3, 7, 10))
+        >>> logits.shape
+        torch.Size([3, 7, 5])
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        output_size: int | None = None,
+        *,
+        memory: Memory | Callable[[], nn.Module] = "srwm",
+        hidden_size: int = 256,
+        num_layers: int = 2,
+        num_heads: int = 16,
+        ff_size: int | None = None,
+        dropout: float = 0.0,
+        memory_options: Mapping[str, Any] | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_positive(hidden_size=hidden_size, num_layers=num_layers)
+        if not callable(memory):
+            check_word("memory", memory, Memory)
+        options = dict(memory_options or {})
+        _check_options(memory, options)
+        width = input_size if memory == "none" else hidden_size
+        super().__init__(input_size, width if output_size is None else output_size)
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+
+        def feed_forward() -> FeedForward:
+            return FeedForward(hidden_size, ff_size, dropout=dropout, **place)
+
+        def block() -> Block:
+            if callable(memory):
+                return Block(memory(), feed_forward())
+            make = _BLOCK_MEMORIES[memory]
+            return Block(make(hidden_size, num_heads, dropout=dropout, **options, **place), feed_forward())
+
+        layers: Iterable[nn.Module]
+        if memory == "none":
+            layers = ()
+        elif memory == "lstm":
+            layers = (LSTM(input_size, hidden_size, num_layers=num_layers, dropout=dropout, **place),)
+        else:
+            make_layer = feed_forward if memory == "feed_forward" else block
+            layers = [make_layer() for _ in range(num_layers)]
+        projects_input = memory not in ("lstm", "none")
+        self.input_projection = nn.Linear(input_size, hidden_size, **place) if projects_input else nn.Identity()
+        self.layers = nn.ModuleList(layers)
+        self.output_projection = nn.Identity() if output_size is None else nn.Linear(width, output_size, **place)
+
+    def forward(
+        self,
+        x: Float[Tensor, "b t d_in"],
+        state: SequenceState | None = None,
+        *,
+        reset: Bool[Tensor, "b t"] | None = None,
+    ) -> tuple[Float[Tensor, "b t d_out"], SequenceState]:
+        """Read a sequence; see `SequenceLayer.forward`."""
+        self.check_inputs(x, reset)
+        if isinstance(self.input_projection, nn.Linear):
+            check_fits(x, self.input_projection.weight)
+        before = self._layer_states(state)
+        after = []
+        h = self.input_projection(x)
+        for layer, layer_state in zip(self.layers, before, strict=True):
+            h, layer_state = layer(h, layer_state, reset=reset)
+            after.append(layer_state)
+        return self.output_projection(h), SequenceState(tuple(after))
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> SequenceState:
+        """Return the state of `batch_size` new episodes."""
+        return SequenceState(
+            tuple(cast(Block, layer).initial_state(batch_size, device, dtype) for layer in self.layers)
+        )
+
+    def _layer_states(self, state: SequenceState | None) -> tuple[Any, ...]:
+        check_state_type(state, SequenceState)
+        if state is None:
+            return (None,) * len(self.layers)
+        if len(state.layers) != len(self.layers):
+            raise ValueError(f"state holds {len(state.layers)} layers; wanted {len(self.layers)}, as the model has")
+        return state.layers
+
+
+def _check_options(memory: str | Callable[[], nn.Module], options: dict[str, Any]) -> None:
+    """Refuse options that the memory does not have, and those that are arguments of the model itself."""
+    known = []
+    if isinstance(memory, str) and memory in _BLOCK_MEMORIES:
+        parameters = inspect.signature(_BLOCK_MEMORIES[memory]).parameters.values()
+        keywords = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        known = [name for name in keywords if name not in ("dropout", "device", "dtype")]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        name = repr(memory) if isinstance(memory, str) else "a memory of your own"
+        raise ValueError(f"memory_options has {', '.join(unknown)}; {name} takes {', '.join(known) or 'no options'}")

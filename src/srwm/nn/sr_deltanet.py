@@ -1,0 +1,101 @@
+"""The SR-DeltaNet layer: fast weights programmed by a matrix that also programs itself."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from srwm.ops._backends import Backend
+from srwm.ops._checks import check_shape
+
+from ._arguments import check_heads, check_state_type
+from ._delta_heads import delta_heads
+from ._feature_maps import InputActivation
+from ._residual import Norm, ResidualLayer
+from ._state import SRDeltaNetState
+from .self_referential_linear import SelfReferentialLinear
+
+
+class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
+    """A DeltaNet whose slow weight matrix is self-referential (paper, appendix C.1).
+
+    The y columns of each self-referential matrix are the q, k, v and beta of a delta rule, so they number 3 d + 1. Keys
+    and queries pass through a softmax.
+
+    Args:
+        hidden_size: features of `x` and `y`.
+        num_heads: heads; must divide `hidden_size`.
+        input_activation: phi on the input of each head: "softmax" (paper: the layer was tried in reinforcement learning
+            only) or "none".
+        norm: where the LayerNorm stands, as in `SRWM`.
+        dropout: probability of dropping an output of the projection.
+        learning_rates: 4, one for each of the y, q, k and beta columns, or 1 for all; see `SRWM`.
+        beta_init: mean of the initial beta columns of the self-referential matrix.
+        query_init_scale: factor on the initial q columns of the self-referential matrix.
+        backend: which kernels run; see `srwm.ops.self_referential` and `srwm.ops.delta_rule`.
+        device: where the parameters are made.
+        dtype: dtype of the parameters.
+
+    Raises:
+        ValueError: if `num_heads` does not divide `hidden_size`, or an option has no such value.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        *,
+        input_activation: InputActivation = "softmax",
+        norm: Norm = "residual",
+        dropout: float = 0.0,
+        learning_rates: Literal[1, 4] = 4,
+        beta_init: float = 0.0,
+        query_init_scale: float = 1.0,
+        backend: Backend = "auto",
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        check_heads(num_heads, hidden_size=hidden_size)
+        super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
+        self.num_heads = num_heads
+        self.head_dim = hidden_size // num_heads
+        self.self_referential = SelfReferentialLinear(
+            hidden_size,
+            num_heads * (3 * self.head_dim + 1),
+            num_heads=num_heads,
+            input_activation=input_activation,
+            learning_rates=learning_rates,
+            beta_init=beta_init,
+            query_init_scale=query_init_scale,
+            backend=backend,
+            device=device,
+            dtype=dtype,
+        )
+
+    def run_heads(
+        self, x: Tensor, state: SRDeltaNetState | None, reset: Tensor | None
+    ) -> tuple[Tensor, SRDeltaNetState]:
+        """Run the self-referential matrix, then write and read what it says."""
+        check_state_type(state, SRDeltaNetState)
+        slow, fast_weight = (None, None) if state is None else state
+        if fast_weight is not None:
+            wanted = (len(x), self.num_heads, self.head_dim, self.head_dim)
+            check_shape("state.fast_weight", fast_weight, wanted, "[b, h, d, d]")
+        projected, slow = self.self_referential(x, slow, reset=reset)
+        y, fast_weight = delta_heads(
+            projected,
+            fast_weight,
+            reset,
+            num_heads=self.num_heads,
+            feature_map="softmax",
+            feature_map_eps=0.0,
+            backend=self.self_referential.backend,
+        )
+        return y, SRDeltaNetState(slow, fast_weight)
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> SRDeltaNetState:
+        """Return the state of `batch_size` new episodes; it is kept in float32 or, for float64, float64."""
+        slow = self.self_referential.initial_state(batch_size, device, dtype)
+        return SRDeltaNetState(slow, slow.change.new_zeros(batch_size, self.num_heads, self.head_dim, self.head_dim))

@@ -1,0 +1,69 @@
+"""Which implementation of an operator runs: the names, what each needs, and the choice."""
+
+import functools
+import importlib.util
+import os
+import warnings
+from typing import Literal
+
+import torch
+
+Backend = Literal["auto", "reference", "cpu", "triton"]
+
+MAX_TRITON_HEAD_DIM = 128
+"""The largest head the Triton kernels take: beyond it, one head's matrix no longer fits a multiprocessor."""
+
+
+@functools.cache
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[str, ...]:
+    """Name the backends that can run on `device`, fastest first.
+
+    Args:
+        device: where the tensors live.
+        head_dim: size of a head; the Triton kernels take at most 128.
+
+    Returns:
+        A tuple of words that `backend=` takes; "reference" is always the last.
+
+    Example:
+        >>> available_backends("cpu")[-1]
+        'reference'
+    """
+    kind = torch.device(device).type
+    usable = []
+    if kind == "cpu" and _is_installed("numba"):
+        usable.append("cpu")
+    # Triton's interpreter runs the kernels on CPU tensors: slow, and only for tests.
+    on_triton = kind == "cuda" or (kind == "cpu" and os.environ.get("TRITON_INTERPRET") == "1")
+    if on_triton and _is_installed("triton") and head_dim <= MAX_TRITON_HEAD_DIM:
+        usable.append("triton")
+    return (*usable, "reference")
+
+
+def choose_backend(backend: str, device: torch.device, head_dim: int) -> str:
+    """Resolve "auto" to the fastest usable backend, and refuse one that cannot run here."""
+    usable = available_backends(device, head_dim)
+    if backend != "auto":
+        if backend not in usable:
+            raise ValueError(
+                f"backend={backend!r} cannot run on {device} with head size {head_dim}; usable here: {('auto', *usable)}"
+            )
+        return backend
+    if usable[0] == "reference":
+        _warn_slow(device.type, head_dim)
+    return usable[0]
+
+
+@functools.cache
+def _warn_slow(device_type: str, head_dim: int) -> None:
+    missing = {"cpu": "install numba", "cuda": f"install triton and keep heads at {MAX_TRITON_HEAD_DIM} or below"}
+    remedy = missing.get(device_type, "there is no kernel for this device")
+    warnings.warn(
+        f"srwm runs the slow reference on {device_type} with head size {head_dim}: {remedy}, "
+        'or pass backend="reference" to say that this is meant.',
+        stacklevel=4,
+    )

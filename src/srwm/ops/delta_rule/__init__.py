@@ -1,0 +1,97 @@
+"""The delta rule: a fast weight matrix that moves what it holds under a key towards a given value."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from .._backends import Backend, choose_backend
+from .._checks import check_floating, check_reset, check_shape, state_dtype
+from .._kernels import runs_eagerly
+from . import _library
+from .reference import delta_rule_reference
+
+__all__ = ["delta_rule"]
+
+
+def delta_rule(
+    q: Float[Tensor, "b t h d"],
+    k: Float[Tensor, "b t h d"],
+    v: Float[Tensor, "b t h e"],
+    beta: Float[Tensor, "b t h"],
+    state: Float[Tensor, "b h d e"] | None = None,
+    *,
+    reset: Bool[Tensor, "b t"] | None = None,
+    backend: Backend = "auto",
+) -> tuple[Float[Tensor, "b t h e"], Float[Tensor, "b h d e"]]:
+    """Run a fast weight matrix under the delta rule over a sequence.
+
+    At each step the matrix moves what it holds under `k` towards `v` by the share `beta`, and is then read with `q`.
+    The maths, forward and backward, is in `README.md` beside this file.
+
+    Args:
+        q: queries [b, t, h, d].
+        k: keys [b, t, h, d]; the rule is stable when their entries are not negative and sum to one.
+        v: values [b, t, h, e].
+        beta: learning rates [b, t, h], in (0, 1).
+        state: the fast weight matrix so far [b, h, d, e]; None is zero.
+        reset: bool [b, t]; where true, the matrix is zeroed before that step, and no gradient crosses it.
+        backend: "auto" takes the fastest that can run here; the others are "reference", "cpu" and "triton".
+
+    Returns:
+        y [b, t, h, e] in the dtype of `v`, each read after its step's update, and the state after the last step
+        [b, h, d, e], which is kept in float32 for half-precision inputs.
+
+    Raises:
+        ValueError: if a shape, dtype or device does not fit, or the backend cannot run here.
+
+    Example:
+        >>> q, k, v = torch.randn(3, 2, 5, 3, 4).unbind(0)
+        >>> y, state = delta_rule(q.softmax(-1), k.softmax(-1), v, torch.full((2, 5, 3), 0.5))
+        >>> y.shape, state.shape
+        (torch.Size([2, 5, 3, 4]), torch.Size([2, 3, 4, 4]))
+    """
+    _check(q, k, v, beta, state, reset)
+    b, _, h, d = q.shape
+    e = v.shape[-1]
+    chosen = choose_backend(backend, q.device, max(d, e))
+    given = [tensor for tensor in (q, k, v, beta, state) if tensor is not None]
+    dtype = state_dtype(*given)
+    if state is not None:
+        state = state.to(dtype)
+    if chosen == "reference":
+        start = torch.zeros(b, h, d, e, dtype=dtype, device=q.device) if state is None else state
+        # Autocast would run the einsums of the reference in half precision; the state must not be.
+        with torch.autocast(q.device.type, enabled=False):
+            y, end = delta_rule_reference(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), start, reset)
+        return y.to(v.dtype), end
+    if chosen == "cpu":
+        y, end = _run(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), state, reset, chosen)
+        return y.to(v.dtype), end
+    return _run(q, k, v, beta, state, reset, chosen)
+
+
+def _run(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None, backend: str
+) -> tuple[Tensor, Tensor]:
+    """Call the kernels: directly where nothing watches, else through the operator registered with PyTorch."""
+    given = [tensor for tensor in (q, k, v, beta, state) if tensor is not None]
+    needs_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+    if not needs_grad and runs_eagerly(*given):
+        y, end, _ = _library.forward(q, k, v, beta, state, reset, False, backend)
+    else:
+        y, end, _ = torch.ops.srwm.delta_rule(q, k, v, beta, state, reset, needs_grad, backend)
+    return y, end
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None) -> None:
+    if q.dim() != 4 or q.shape[-1] < 1:
+        raise ValueError(f"q has shape {list(q.shape)}; wanted [b, t, h, d] with d at least 1")
+    b, t, h, d = q.shape
+    check_shape("k", k, (b, t, h, d), "[b, t, h, d]")
+    if v.dim() != 4 or v.shape[:3] != (b, t, h) or v.shape[3] < 1:
+        raise ValueError(f"v has shape {list(v.shape)}; wanted [b, t, h, e] = [{b}, {t}, {h}, e] with e at least 1")
+    check_shape("beta", beta, (b, t, h), "[b, t, h]")
+    if state is not None:
+        check_shape("state", state, (b, h, d, v.shape[3]), "[b, h, d, e]")
+    check_floating(q=q, k=k, v=v, beta=beta, state=state)
+    check_reset(reset, b, t, q.device)

@@ -1,0 +1,95 @@
+"""The fast kernels as operators PyTorch knows: shapes for tracing, and the gradient."""
+
+import torch
+from torch import Tensor
+
+from .._checks import state_dtype
+from .._kernels import contiguous, kernels, refuse_second_derivative
+
+
+def forward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    save: bool,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return y, the end state, and the error v - k S of every step (empty unless `save`)."""
+    y, end, error = _empty_outputs(q, k, v, beta, state, save)
+    if q.shape[1] == 0 or end.numel() == 0:
+        end.zero_() if state is None else end.copy_(state)
+    else:
+        inputs = contiguous(q, k, v, beta, state, reset)
+        kernels(__package__, backend).forward(*inputs, y, end, error if save else None)
+    return y, end, error
+
+
+def backward(
+    dy: Tensor,
+    dend: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    end: Tensor,
+    error: Tensor,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of q, k, v, beta and the incoming state."""
+    dq, dk, dv, dbeta = (torch.empty_like(each, memory_format=torch.contiguous_format) for each in (q, k, v, beta))
+    if q.shape[1] == 0 or end.numel() == 0:
+        return dq.zero_(), dk.zero_(), dv.zero_(), dbeta.zero_(), dend.clone()
+    dstate = torch.empty_like(end)
+    inputs = contiguous(dy, dend, q, k, beta, state, reset)
+    kernels(__package__, backend).backward(*inputs, end, error, dq, dk, dv, dbeta, dstate)
+    return dq, dk, dv, dbeta, dstate
+
+
+def _empty_outputs(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, save: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    b, t, h, d = q.shape
+    e = v.shape[3]
+    dtype = state_dtype(q, k, v, beta) if state is None else state.dtype
+    return (
+        v.new_empty(b, t, h, e),
+        v.new_empty(b, h, d, e, dtype=dtype),
+        v.new_empty(b, t, h, e if save else 0, dtype=dtype),
+    )
+
+
+_forward_op = torch.library.custom_op("srwm::delta_rule", forward, mutates_args=())
+_backward_op = torch.library.custom_op("srwm::delta_rule_backward", backward, mutates_args=())
+
+
+@_forward_op.register_fake
+def _(q, k, v, beta, state, reset, save, backend):  # type: ignore[no-untyped-def]
+    return _empty_outputs(q, k, v, beta, state, save)
+
+
+@_backward_op.register_fake
+def _(dy, dend, q, k, v, beta, state, reset, end, error, backend):  # type: ignore[no-untyped-def]
+    row_major = torch.contiguous_format
+    return (*(torch.empty_like(each, memory_format=row_major) for each in (q, k, v, beta)), torch.empty_like(end))
+
+
+def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    q, k, v, beta, state, reset, _, ctx.backend = inputs
+    _, end, error = output
+    # Going back, the matrix is undone step by step from its end; only a reset needs the incoming state.
+    ctx.save_for_backward(q, k, v, beta, state if reset is not None else None, reset, end, error)
+    ctx.has_state = state is not None
+
+
+def _differentiate(ctx, dy, dend, _):  # type: ignore[no-untyped-def]
+    grads = torch.ops.srwm.delta_rule_backward(dy, dend, *ctx.saved_tensors, ctx.backend)
+    return *grads[:4], grads[4] if ctx.has_state else None, None, None, None
+
+
+_forward_op.register_autograd(_differentiate, setup_context=_save)
+_backward_op.register_autograd(refuse_second_derivative("delta_rule"))

@@ -1,0 +1,106 @@
+"""The self-referential weight matrix: a matrix that computes its own changes and applies them."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from .._backends import Backend, choose_backend
+from .._checks import check_floating, check_reset, check_shape, state_dtype
+from .._kernels import runs_eagerly
+from . import _library
+from .reference import self_referential_reference
+
+__all__ = ["self_referential"]
+
+
+def self_referential(
+    x: Float[Tensor, "b t h d"],
+    weight: Float[Tensor, "h d m"],
+    state: Float[Tensor, "b h d m"] | None = None,
+    *,
+    reset: Bool[Tensor, "b t"] | None = None,
+    learning_rates: Literal[1, 4] = 4,
+    backend: Backend = "auto",
+) -> tuple[Float[Tensor, "b t h out"], Float[Tensor, "b h d m"]]:
+    """Run a self-referential weight matrix over a sequence.
+
+    At each step the matrix `w = weight + state` maps the input to `y | q | k | beta`, and then moves what it
+    holds under the key `k` towards what it holds under the query `q`, all its columns at once. The maths, forward
+    and backward, is in `README.md` beside this file.
+
+    Args:
+        x: inputs [b, t, h, d].
+        weight: the initial matrix of each head [h, d, m] with m = out + 2 d + learning_rates, columns y | q | k | beta.
+        state: the change from `weight` so far [b, h, d, m]; None is zero.
+        reset: bool [b, t]; where true, the change is zeroed before that step, and no gradient crosses it.
+        learning_rates: 4 (one for each of y, q, k and beta, as in the paper) or 1 (shared by all).
+        backend: "auto" takes the fastest that can run here; the others are "reference", "cpu" and "triton".
+
+    Returns:
+        y [b, t, h, out] in the dtype of `x`, and the state after the last step [b, h, d, m], which is kept in
+        float32 for half-precision inputs.
+
+    Raises:
+        ValueError: if a shape, dtype or device does not fit, or the backend cannot run here.
+
+    Example:
+        >>> x, weight = torch.randn(2, 5, 3, 4), torch.randn(3, 4, 4 + 4 + 4 + 4)
+        >>> y, state = self_referential(x, weight)
+        >>> y2, state = self_referential(x, weight, state)  # goes on where it ended
+        >>> y.shape, state.shape
+        (torch.Size([2, 5, 3, 4]), torch.Size([2, 3, 4, 16]))
+    """
+    _check(x, weight, state, reset, learning_rates)
+    chosen = choose_backend(backend, x.device, x.shape[-1])
+    b, _, h, d = x.shape
+    dtype = state_dtype(x, weight) if state is None else state_dtype(x, weight, state)
+    if state is not None:
+        state = state.to(dtype)
+    if chosen == "reference":
+        start = torch.zeros(b, h, d, weight.shape[-1], dtype=dtype, device=x.device) if state is None else state
+        # Autocast would run the einsums of the reference in half precision; the state must not be.
+        with torch.autocast(x.device.type, enabled=False):
+            y, end = self_referential_reference(x.to(dtype), weight.to(dtype), start, reset, learning_rates)
+        return y.to(x.dtype), end
+    weight = weight.to(dtype)
+    if chosen == "cpu":
+        y, end = _run(x.to(dtype), weight, state, reset, learning_rates, chosen)
+        return y.to(x.dtype), end
+    return _run(x, weight, state, reset, learning_rates, chosen)
+
+
+def _run(
+    x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int, backend: str
+) -> tuple[Tensor, Tensor]:
+    """Call the kernels: directly where nothing watches, else through the operator registered with PyTorch."""
+    needs_grad = torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (state is not None and state.requires_grad)
+    )
+    if not needs_grad and runs_eagerly(x, weight):
+        y, end, *_ = _library.forward(x, weight, state, reset, learning_rates, False, backend)
+    else:
+        y, end, *_ = torch.ops.srwm.self_referential(x, weight, state, reset, learning_rates, needs_grad, backend)
+    return y, end
+
+
+def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int) -> None:
+    if learning_rates not in (1, 4):
+        raise ValueError(f"learning_rates={learning_rates}; wanted 4 (one for each of y, q, k, beta) or 1 (shared)")
+    if x.dim() != 4:
+        raise ValueError(f"x has shape {list(x.shape)}; wanted [b, t, h, d]")
+    b, t, h, d = x.shape
+    if weight.dim() != 3 or weight.shape[:2] != (h, d):
+        raise ValueError(f"weight has shape {list(weight.shape)}; wanted [h, d, m] = [{h}, {d}, m] to fit x")
+    m = weight.shape[2]
+    out = m - 2 * d - learning_rates
+    if d < 1 or out < 1:
+        raise ValueError(
+            f"weight has {m} columns for heads of size {d}; wanted m = out + 2 d + learning_rates "
+            f"= out + {2 * d + learning_rates} with out and d at least 1"
+        )
+    if state is not None:
+        check_shape("state", state, (b, h, d, m), "[b, h, d, m]")
+    check_floating(x=x, weight=weight, state=state)
+    check_reset(reset, b, t, x.device)

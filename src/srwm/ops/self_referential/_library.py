@@ -1,0 +1,99 @@
+"""The fast kernels as operators PyTorch knows: shapes for tracing, and the gradient."""
+
+import torch
+from torch import Tensor
+
+from .._kernels import contiguous, kernels, refuse_second_derivative
+
+
+def forward(
+    x: Tensor,
+    weight: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    learning_rates: int,
+    save: bool,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return y, the end state, and q, k, beta, difference of every step (empty unless `save`)."""
+    y, end, *saved = _empty_outputs(x, weight, learning_rates, save)
+    if x.shape[1] == 0 or end.numel() == 0:
+        end.zero_() if state is None else end.copy_(state)
+    else:
+        x, weight, state, reset = contiguous(x, weight, state, reset)
+        kernels(__package__, backend).forward(x, weight, state, reset, learning_rates, y, end, saved if save else None)
+    return y, end, saved[0], saved[1], saved[2], saved[3]
+
+
+def backward(
+    dy: Tensor,
+    dend: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    end: Tensor,
+    q: Tensor,
+    k: Tensor,
+    beta: Tensor,
+    difference: Tensor,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of x, weight and the incoming state."""
+    dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+    if x.shape[1] == 0 or end.numel() == 0:
+        return dx.zero_(), torch.zeros_like(weight), dend.clone()
+    dstate = torch.empty_like(end)
+    # Where the state is reset, the gradient of the matrix goes to `weight` alone.
+    dreset = None if reset is None else torch.zeros_like(end)
+    dy, dend, x, weight, state, reset = contiguous(dy, dend, x, weight, state, reset)
+    saved = (q, k, beta, difference)
+    kernels(__package__, backend).backward(dy, dend, x, weight, state, reset, end, saved, dx, dstate, dreset)
+    # w_0 = weight + state and end = w_T - weight, so weight gathers both gradients.
+    dweight = dstate.sum(0) - dend.sum(0)
+    if dreset is not None:
+        dweight += dreset.sum(0)
+    return dx, dweight, dstate
+
+
+def _empty_outputs(x: Tensor, weight: Tensor, learning_rates: int, save: bool) -> tuple[Tensor, ...]:
+    b, t, h, d = x.shape
+    m = weight.shape[2]
+    sizes = (d, d, learning_rates, m) if save else (0, 0, 0, 0)
+    return (
+        x.new_empty(b, t, h, m - 2 * d - learning_rates),
+        weight.new_empty(b, h, d, m),
+        *(weight.new_empty(b, t, h, size) for size in sizes),
+    )
+
+
+_forward_op = torch.library.custom_op("srwm::self_referential", forward, mutates_args=())
+_backward_op = torch.library.custom_op("srwm::self_referential_backward", backward, mutates_args=())
+
+
+@_forward_op.register_fake
+def _(x, weight, state, reset, learning_rates, save, backend):  # type: ignore[no-untyped-def]
+    return _empty_outputs(x, weight, learning_rates, save)
+
+
+@_backward_op.register_fake
+def _(dy, dend, x, weight, state, reset, end, q, k, beta, difference, backend):  # type: ignore[no-untyped-def]
+    row_major = torch.contiguous_format
+    return torch.empty_like(x, memory_format=row_major), torch.empty_like(weight), torch.empty_like(end)
+
+
+def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
+    x, weight, state, reset, _, _, ctx.backend = inputs
+    _, end, *saved = output
+    # Going back, the matrix is undone step by step from its end; only a reset needs the incoming state.
+    ctx.save_for_backward(x, weight, state if reset is not None else None, reset, end, *saved)
+    ctx.has_state = state is not None
+
+
+def _differentiate(ctx, dy, dend, *_):  # type: ignore[no-untyped-def]
+    dx, dweight, dstate = torch.ops.srwm.self_referential_backward(dy, dend, *ctx.saved_tensors, ctx.backend)
+    return dx, dweight, dstate if ctx.has_state else None, None, None, None, None
+
+
+_forward_op.register_autograd(_differentiate, setup_context=_save)
+_backward_op.register_autograd(refuse_second_derivative("self_referential"))

@@ -1,0 +1,28 @@
+"""What the tests of the layers share."""
+
+from collections.abc import Iterator
+
+import jaxtyping
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def as_installed() -> Iterator[None]:
+    """Switch off the shape checks of the test run, so that a call behaves as it does for a user."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """Forget what was compiled: the compiler counts how often one function is compiled anew, and gives up."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()

@@ -1,0 +1,54 @@
+"""One small layer of every kind and option, by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from srwm.nn import (
+    LSTM,
+    SRWM,
+    Block,
+    DeltaNet,
+    FakeSRWM,
+    FeedForward,
+    SelfReferentialLinear,
+    SequenceLayer,
+    SequenceModel,
+    SRDeltaNet,
+)
+
+SIZE = 8
+"""Features of the input of every layer here."""
+
+SMALL: dict[str, Any] = {"hidden_size": 8, "num_heads": 2, "ff_size": 6}
+
+LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
+    "linear": lambda: SelfReferentialLinear(SIZE, 6, num_heads=2),
+    "linear, one head": lambda: SelfReferentialLinear(SIZE, 3),
+    "linear, one learning rate": lambda: SelfReferentialLinear(SIZE, 6, num_heads=2, learning_rates=1),
+    "srwm": lambda: SRWM(SIZE, 2),
+    "srwm, softmax": lambda: SRWM(SIZE, 2, input_activation="softmax", norm="none"),
+    "srwm, norm on the input": lambda: SRWM(SIZE, 2, norm="input"),
+    "srwm, reset every 3": lambda: SRWM(SIZE, 2, reset_every=3),
+    "deltanet": lambda: DeltaNet(SIZE, 2),
+    "deltanet, elu": lambda: DeltaNet(SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5),
+    "sr_deltanet": lambda: SRDeltaNet(SIZE, 2),
+    "fake_srwm": lambda: FakeSRWM(SIZE, 2),
+    "lstm": lambda: LSTM(SIZE, 5, num_layers=2),
+    "feed_forward": lambda: FeedForward(SIZE, 6),
+    "block": lambda: Block(SRWM(SIZE, 2), FeedForward(SIZE, 6)),
+    "model of srwm": lambda: SequenceModel(SIZE, 3, memory="srwm", **SMALL),
+    "model of deltanet": lambda: SequenceModel(SIZE, 3, memory="deltanet", **SMALL),
+    "model of lstm": lambda: SequenceModel(SIZE, 3, memory="lstm", **SMALL),
+    "model of feed_forward": lambda: SequenceModel(SIZE, 3, memory="feed_forward", **SMALL),
+    "model of none": lambda: SequenceModel(SIZE, 3, memory="none"),
+}
+
+STATELESS = ("fake_srwm", "feed_forward", "model of feed_forward", "model of none")
+"""Those that remember nothing."""
+
+
+def random_reset(b: int, t: int) -> torch.Tensor:
+    """A mask that resets about a third of the steps."""
+    return torch.rand(b, t) < 1 / 3

@@ -1,0 +1,24 @@
+import pytest
+import torch
+
+from srwm.nn import LSTM, SRWM, Block, DeltaNet, FeedForward
+
+
+def test_is_the_memory_then_the_feed_forward():
+    memory, feed_forward = SRWM(8, 2), FeedForward(8, 6)
+    x = torch.randn(2, 3, 8)
+    inner, state = memory(x)
+    y, found = Block(memory, feed_forward)(x)
+    assert torch.equal(y, feed_forward(inner)[0])
+    assert torch.equal(found.change, state.change)
+
+
+def test_its_state_is_that_of_the_memory():
+    memory = DeltaNet(8, 2)
+    state = Block(memory, FeedForward(8)).initial_state(3)
+    assert type(state) is type(memory.initial_state(3))
+
+
+def test_a_memory_of_another_size_gets_a_sentence():
+    with pytest.raises(ValueError, match="memory maps 8 features to 5; wanted 8 to 8"):
+        Block(LSTM(8, 5), FeedForward(8))

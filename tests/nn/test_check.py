@@ -1,0 +1,484 @@
+"""Each promise of the contract, broken on purpose: the checker must say which."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from srwm.nn import SRWM, LayerContractError, check_layer
+
+
+class Memory(NamedTuple):
+    sums: Tensor
+
+    def detach(self):
+        return type(self)(self.sums.detach())
+
+    def reset(self, is_first):
+        return type(self)(self.sums.masked_fill(is_first[:, None], 0.0))
+
+
+class Good(nn.Module):
+    """A small recurrent layer that keeps every promise; those below break one each."""
+
+    input_size = 3
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 3))
+        self.calls = 0
+
+    def initial_state(self, batch_size):
+        return Memory(self.weight.new_zeros(batch_size, 3))
+
+    def forward(self, x, state=None, *, reset=None):
+        sums = (self.initial_state(len(x)) if state is None else state).sums
+        ys = []
+        for t in range(x.shape[1]):
+            if reset is not None:
+                sums = self.forget(sums, reset[:, t, None])
+            sums = torch.tanh(sums + x[:, t] @ self.weight)
+            ys.append(self.read(sums))
+        return torch.stack(ys, dim=1), Memory(sums)
+
+    def forget(self, sums, is_first):
+        return sums.masked_fill(is_first, 0.0)
+
+    def read(self, sums):
+        return sums
+
+    def step(self, x_t, state=None, *, reset=None):
+        y, state = self(x_t[:, None], state, reset=None if reset is None else reset[:, None])
+        return y[:, 0], state
+
+
+def report(layer, **options):
+    """The sentences about a layer that breaks the contract."""
+    with pytest.raises(LayerContractError) as caught:
+        check_layer(layer, **options)
+    return caught.value.broken
+
+
+def test_a_layer_that_keeps_every_promise_passes():
+    check_layer(Good())
+
+
+def test_it_returns_nothing():
+    assert check_layer(Good()) is None
+
+
+class ReturnsOnlyY(Good):
+    def forward(self, x, state=None, *, reset=None):
+        return super().forward(x, state, reset=reset)[0]
+
+
+class TimeFirst(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y.transpose(0, 1), state
+
+
+class AnotherDtype(Good):
+    def read(self, sums):
+        return sums.double()
+
+
+class PlainTuple(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, None if state is None else Memory(*state), reset=reset)
+        return y, tuple(state)
+
+
+class DictState(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, {"sums": state.sums}
+
+
+class FeaturesFirst(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, None if state is None else Memory(state.sums.T), reset=reset)
+        return y, Memory(state.sums.T)
+
+
+class StartsFromOne(Good):
+    def forward(self, x, state=None, *, reset=None):
+        if state is None:
+            state = Memory(torch.ones(len(x), 3))
+        return super().forward(x, state, reset=reset)
+
+
+class InitialStateOfOnes(Good):
+    def initial_state(self, batch_size):
+        return Memory(torch.ones(batch_size, 3))
+
+    def forward(self, x, state=None, *, reset=None):
+        return super().forward(x, Memory(torch.zeros(len(x), 3)) if state is None else state, reset=reset)
+
+
+class IgnoresTheState(Good):
+    def forward(self, x, state=None, *, reset=None):
+        return super().forward(x, None, reset=reset)
+
+
+class LooksAhead(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y + x.mean(dim=1, keepdim=True), state
+
+
+class StateOfTheLastStepOnly(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, Memory(state.sums * 0 + x[:, 0])
+
+
+class StepOfAnotherShape(Good):
+    def step(self, x_t, state=None, *, reset=None):
+        y, state = super().step(x_t, state, reset=reset)
+        return y[:, None], state
+
+
+class StepForgets(Good):
+    def step(self, x_t, state=None, *, reset=None):
+        return super().step(x_t, None, reset=reset)
+
+
+class IgnoresReset(Good):
+    def forget(self, sums, is_first):
+        return sums
+
+
+class ResetsEveryRow(Good):
+    def forget(self, sums, is_first):
+        return sums * (1 - is_first.any().float())
+
+
+class IgnoresResetAtTheFirstStep(Good):
+    def forward(self, x, state=None, *, reset=None):
+        if reset is not None:
+            reset = reset.clone()
+            reset[:, 0] = False
+        return super().forward(x, state, reset=reset)
+
+
+class StepIgnoresReset(Good):
+    def step(self, x_t, state=None, *, reset=None):
+        return super().step(x_t, state)
+
+
+class GradientCrossesReset(Good):
+    def forget(self, sums, is_first):
+        return sums - torch.where(is_first, sums, torch.zeros_like(sums)).detach()
+
+
+class DetachesSilently(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, state.detach()
+
+
+class DetachDoesNothing(Memory):
+    def detach(self):
+        return self
+
+
+class DetachDoesNothingLayer(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, DetachDoesNothing(*state)
+
+    def initial_state(self, batch_size):
+        return DetachDoesNothing(*super().initial_state(batch_size))
+
+
+class DetachReturnsZeros(Memory):
+    def detach(self):
+        return DetachReturnsZeros(torch.zeros_like(self.sums))
+
+
+class DetachReturnsZerosLayer(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, DetachReturnsZeros(*state)
+
+    def initial_state(self, batch_size):
+        return DetachReturnsZeros(*super().initial_state(batch_size))
+
+
+class ResetInPlace(Memory):
+    def reset(self, is_first):
+        self.sums[is_first] = 0
+        return self
+
+
+class ResetInPlaceLayer(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, ResetInPlace(*state)
+
+    def initial_state(self, batch_size):
+        return ResetInPlace(*super().initial_state(batch_size))
+
+
+class ResetOfEveryRow(Memory):
+    def reset(self, is_first):
+        return ResetOfEveryRow(torch.zeros_like(self.sums))
+
+
+class ResetOfEveryRowLayer(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        return y, ResetOfEveryRow(*state)
+
+    def initial_state(self, batch_size):
+        return ResetOfEveryRow(*super().initial_state(batch_size))
+
+
+class ChangesX(Good):
+    def forward(self, x, state=None, *, reset=None):
+        result = super().forward(x, state, reset=reset)
+        with torch.no_grad():
+            x.mul_(2)
+        return result
+
+
+class ChangesState(Good):
+    def forward(self, x, state=None, *, reset=None):
+        result = super().forward(x, state, reset=reset)
+        if state is not None and not state.sums.requires_grad:
+            state.sums.add_(1)
+        return result
+
+
+class ChangesReset(Good):
+    def forward(self, x, state=None, *, reset=None):
+        result = super().forward(x, state, reset=reset)
+        if reset is not None:
+            reset.fill_(False)
+        return result
+
+
+class CountsCalls(Good):
+    def forward(self, x, state=None, *, reset=None):
+        self.calls += 1
+        return super().forward(x, state, reset=reset)
+
+
+class KeepsItsState(Good):
+    def forward(self, x, state=None, *, reset=None):
+        y, state = super().forward(x, state, reset=reset)
+        self._last = [state]
+        return y, state
+
+
+class KeepsABuffer(Good):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, x, state=None, *, reset=None):
+        self.mean.mul_(0.9).add_(x.detach().mean((0, 1)), alpha=0.1)
+        return super().forward(x, state, reset=reset)
+
+
+class Random(Good):
+    def read(self, sums):
+        return sums + torch.rand(())
+
+
+class MixesRows(Good):
+    def read(self, sums):
+        return sums - sums.mean(dim=0)
+
+
+class IdleParameter(Good):
+    def __init__(self):
+        super().__init__()
+        self.idle = nn.Parameter(torch.ones(2))
+
+
+class Raises(Good):
+    def forward(self, x, state=None, *, reset=None):
+        raise RuntimeError("not today")
+
+
+class TakesNoReset(Good):
+    def forward(self, x, state=None):
+        return super().forward(x, state)
+
+
+class HasNoStep(nn.Module):
+    input_size = 3
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Good()
+
+    def forward(self, x, state=None, *, reset=None):
+        return self.inner(x, state, reset=reset)
+
+
+@pytest.mark.parametrize(
+    ("layer", "sentence"),
+    [
+        (ReturnsOnlyY, "forward returned a Tensor; wanted the pair (y, state)."),
+        (TimeFirst, "y has shape [7, 5, 3]; wanted [b, t, features] = [5, 7] and the features."),
+        (AnotherDtype, "y is torch.float64 on cpu; wanted torch.float32 on cpu, as x is."),
+        (PlainTuple, "The state is a tuple; wanted a NamedTuple, so that its parts have names."),
+        (PlainTuple, "The state has no method detach."),
+        (PlainTuple, "The state has no method reset."),
+        (DictState, "a state holds a dict; wanted a NamedTuple of tensors, or of such NamedTuples."),
+        (FeaturesFirst, "A tensor of the state has shape [3, 5]; wanted batch first: [5, ...]."),
+        (StartsFromOne, "A state of zeros does not equal state=None: zeros must mean a new episode."),
+        (InitialStateOfOnes, "initial_state(b) is not a state of zeros like the one that forward returns."),
+        (
+            IgnoresTheState,
+            "A sequence of 7 steps cut after 1, state carried over, does not give the whole's y.",
+        ),
+        (LooksAhead, "A sequence of 7 steps cut after 1, state carried over, does not give the whole's y."),
+        (StateOfTheLastStepOnly, "A sequence of 7 steps cut after 1 does not end in the whole's state."),
+        (StepOfAnotherShape, "step returned y_t of shape [5, 1, 3]; wanted [b, features] = [5, 3]."),
+        (StepForgets, "step, repeated, does not give the y of the whole sequence."),
+        (StepForgets, "step, repeated, does not end in the state of the whole sequence."),
+        (IgnoresReset, "A reset inside the sequence does not equal starting anew there."),
+        (ResetsEveryRow, "A reset inside the sequence changes rows, or steps, that it does not concern."),
+        (IgnoresResetAtTheFirstStep, "A reset at the first step does not make the given state new."),
+        (StepIgnoresReset, "step with reset= does not equal the layer called with one step and that reset."),
+        (
+            GradientCrossesReset,
+            "Gradient crosses a reset: an input before it gets a gradient from outputs after it.",
+        ),
+        (
+            GradientCrossesReset,
+            "Gradient crosses a reset: the given state gets a gradient though the first step resets it.",
+        ),
+        (
+            DetachesSilently,
+            "Gradient through a carried state differs from that through the whole sequence: is the state detached?",
+        ),
+        (DetachDoesNothingLayer, "state.detach() does not cut the gradient."),
+        (DetachReturnsZerosLayer, "state.detach() does not return the same state."),
+        (ResetInPlaceLayer, "state.reset(is_first) changes the state it is called on; it must return a new one."),
+        (
+            ResetOfEveryRowLayer,
+            "state.reset(is_first) does not return the state with those rows zero and the others as they were.",
+        ),
+        (ChangesX, "forward changes its argument x in place."),
+        (ChangesState, "forward changes its argument state in place."),
+        (ChangesReset, "forward changes its argument reset in place."),
+        (CountsCalls, "A call changes the module: calls; what is to be remembered belongs in the state."),
+        (KeepsItsState, "A call changes the module: _last; what is to be remembered belongs in the state."),
+        (KeepsABuffer, "A call changes the module: mean; what is to be remembered belongs in the state."),
+        (Random, "The same call gives another result after a call in between."),
+        (MixesRows, "The rows of a batch mix: another input in row 0 changes what other rows give."),
+        (IdleParameter, "No gradient reaches idle; if that is meant, pass every_parameter_learns=False."),
+        (Raises, "layer(x) with x [5, 7, 3] raised RuntimeError: not today"),
+        (
+            HasNoStep,
+            'Trying "`layer.step`, repeated, equals the whole" raised AttributeError: '
+            "'HasNoStep' object has no attribute 'step'",
+        ),
+    ],
+)
+def test_a_broken_promise_gets_its_sentence(layer, sentence):
+    assert sentence in report(layer())
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        AnotherDtype,
+        InitialStateOfOnes,
+        StepIgnoresReset,
+        DetachesSilently,
+        DetachDoesNothingLayer,
+        DetachReturnsZerosLayer,
+        ResetOfEveryRowLayer,
+        CountsCalls,
+        KeepsABuffer,
+        IdleParameter,
+    ],
+)
+def test_a_fault_that_breaks_one_promise_is_reported_alone(layer):
+    assert len(report(layer())) == 1
+
+
+def test_a_call_that_lacks_an_argument_is_reported():
+    assert any("unexpected keyword argument 'reset'" in sentence for sentence in report(TakesNoReset()))
+
+
+def test_all_broken_promises_are_reported_at_once():
+    class Several(MixesRows, IdleParameter, StepForgets):
+        pass
+
+    assert len(report(Several())) >= 4
+
+
+def test_the_message_names_the_layer_and_lists_the_sentences():
+    with pytest.raises(LayerContractError) as caught:
+        check_layer(IdleParameter())
+    assert str(caught.value) == (
+        "IdleParameter breaks the contract of sequence layers:\n"
+        "- No gradient reaches idle; if that is meant, pass every_parameter_learns=False."
+    )
+
+
+def test_an_idle_parameter_can_be_allowed():
+    check_layer(IdleParameter(), every_parameter_learns=False)
+
+
+def test_a_frozen_parameter_need_not_learn():
+    layer = IdleParameter()
+    layer.idle.requires_grad_(False)
+    check_layer(layer)
+
+
+def test_dropout_is_no_broken_promise():
+    check_layer(SRWM(8, 2, dropout=0.5))
+
+
+def test_the_layer_itself_is_left_as_it_was():
+    layer = CountsCalls()
+    report(layer)
+    assert layer.training
+    assert layer.calls == 0
+    assert layer.weight.grad is None
+
+
+def test_the_global_random_state_is_left_as_it_was():
+    layer = Good()
+    before = torch.get_rng_state()
+    check_layer(layer)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_it_can_be_told_the_input_size():
+    class Unnamed(Good):
+        input_size = None
+
+    check_layer(Unnamed(), input_size=3)
+
+
+def test_without_an_input_size_it_asks_for_one():
+    class Unnamed(Good):
+        input_size = None
+
+    with pytest.raises(ValueError, match="Unnamed has no input_size; pass input_size="):
+        check_layer(Unnamed())
+
+
+def test_too_small_a_trial_gets_a_sentence():
+    with pytest.raises(ValueError, match="batch_size=1, time=7; wanted at least 2 rows and 4 steps"):
+        check_layer(Good(), batch_size=1)
+
+
+def test_the_tolerance_can_be_chosen():
+    class Rough(Good):
+        def step(self, x_t, state=None, *, reset=None):
+            y, state = super().step(x_t, state, reset=reset)
+            return y + 1e-3, state
+
+    check_layer(Rough(), tolerance=1e-2)
+    assert report(Rough())

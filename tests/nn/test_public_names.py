@@ -1,0 +1,41 @@
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import srwm.nn
+
+MODULES = sorted(module.name for module in pkgutil.iter_modules(srwm.nn.__path__, "srwm.nn."))
+
+
+def test_the_public_names_are_these():
+    assert sorted(srwm.nn.__all__) == sorted(
+        [
+            "Block",
+            "DeltaNet",
+            "DeltaNetState",
+            "FakeSRWM",
+            "FeedForward",
+            "LSTM",
+            "LSTMState",
+            "LayerContractError",
+            "NoState",
+            "SRDeltaNet",
+            "SRDeltaNetState",
+            "SRWM",
+            "SelfReferentialLinear",
+            "SelfReferentialState",
+            "SequenceLayer",
+            "SequenceModel",
+            "SequenceState",
+            "State",
+            "check_layer",
+            "map_state",
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_the_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

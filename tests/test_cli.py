@@ -1,0 +1,154 @@
+"""The command line: what it prints and how it exits."""
+
+import json
+import sys
+import types
+
+import pytest
+
+from srwm import __version__, doctor
+from srwm.cli import main
+
+COMMANDS = ([], ["doctor"], ["bench"], ["bench", "ops"])
+
+
+def run(argv, capsys):
+    """Run the command line in this process; give its status, output and error output."""
+    try:
+        status = main(argv)
+    except SystemExit as stop:
+        status = stop.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_exits_0_and_names_the_command(command, capsys):
+    status, out, _ = run([*command, "--help"], capsys)
+    assert status == 0
+    assert " ".join(["usage: srwm", *command]) in out
+
+
+def test_version_is_the_package_version(capsys):
+    assert run(["--version"], capsys)[:2] == (0, f"srwm {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "unknown", "nearest"),
+    [
+        (["doctr"], "doctr", "doctor"),
+        (["bnech"], "bnech", "bench"),
+        (["--versoin"], "--versoin", "--version"),
+        (["bench", "op"], "op", "ops"),
+        (["doctor", "--jsn"], "--jsn", "--json"),
+        (["bench", "ops", "--quik"], "--quik", "--quick"),
+        (["bench", "ops", "--devise=cpu"], "--devise", "--device"),
+        (["bench", "ops", "--device", "cpuu"], "cpuu", "cpu"),
+    ],
+)
+def test_unknown_word_exits_2_and_names_the_nearest(argv, unknown, nearest, capsys):
+    status, out, err = run(argv, capsys)
+    assert (status, out) == (2, "")
+    assert unknown in err
+    assert f"did you mean '{nearest}'?" in err
+
+
+def test_unknown_word_with_nothing_near_exits_2_without_a_guess(capsys):
+    status, _, err = run(["doctor", "zzzzzz"], capsys)
+    assert status == 2
+    assert "zzzzzz" in err
+    assert "did you mean" not in err
+
+
+@pytest.mark.parametrize(("argv", "choices"), [([], "doctor, bench"), (["bench"], "ops")])
+def test_missing_command_exits_2_and_lists_the_commands(argv, choices, capsys):
+    status, _, err = run(argv, capsys)
+    assert status == 2
+    assert choices in err
+
+
+def test_options_are_not_abbreviated(capsys):
+    assert run(["bench", "ops", "--qui"], capsys)[0] == 2
+
+
+@pytest.fixture
+def report():
+    check = doctor.Check("self_referential", "cpu", "reference", True, "error 1e-07 forward, 1e-07 gradient")
+    device = doctor.Device("cpu", "two cores", ("cpu", "reference"))
+    return doctor.Report({"torch": "2.13.0", "triton": None}, (device,), (check,))
+
+
+def test_doctor_finds_every_backend_right(capsys):
+    status, out, _ = run(["doctor", "--json"], capsys)
+    found = json.loads(out)
+    assert [check for check in found["checks"] if not check["ok"]] == []
+    assert status == 0
+    assert found["healthy"] is True
+    assert {check["operator"] for check in found["checks"]} == {"self_referential", "delta_rule"}
+
+
+def test_doctor_tables_show_versions_devices_and_checks(report, capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "examine", lambda: report)
+    status, out, _ = run(["doctor"], capsys)
+    assert status == 0
+    for word in ("2.13.0", "not installed", "two cores", "cpu, reference", "self_referential", "ok", "All is well."):
+        assert word in out
+
+
+def test_doctor_exits_1_when_a_backend_is_wrong(capsys, monkeypatch):
+    def one_off(*args, **kwargs):
+        y, state = doctor_self_referential(*args, **kwargs)
+        return (y + 1 if kwargs["backend"] == "cpu" else y), state
+
+    doctor_self_referential = doctor.self_referential
+    monkeypatch.setattr(doctor, "self_referential", one_off)
+    status, out, _ = run(["doctor", "--json"], capsys)
+    wrong = [check for check in json.loads(out)["checks"] if not check["ok"]]
+    assert status == 1
+    assert [(check["operator"], check["backend"]) for check in wrong] == [("self_referential", "cpu")]
+
+
+def test_doctor_names_the_error_of_a_backend_that_raises(capsys, monkeypatch):
+    def broken(*args, **kwargs):
+        raise OSError("no such library")
+
+    monkeypatch.setattr(doctor, "delta_rule", broken)
+    check = doctor._check("delta_rule", "cpu", "reference")
+    assert not check.ok
+    assert check.detail == "OSError: no such library"
+
+
+def test_doctor_counts_nan_as_wrong(monkeypatch):
+    def undefined(q, k, v, beta, state, *, backend):
+        nan = 1.0 if q.dtype.itemsize == 8 else float("nan")
+        return q * nan, state * nan + sum(x.sum() for x in (k, v, beta))
+
+    monkeypatch.setattr(doctor, "delta_rule", undefined)
+    assert not doctor._check("delta_rule", "cpu", "reference").ok
+
+
+@pytest.fixture
+def bench_calls(monkeypatch):
+    """Put a recorder in the place of the benchmark."""
+    calls = []
+    bench = types.ModuleType("srwm.bench")
+    bench.bench_ops = lambda *args: calls.append(args) or 0
+    monkeypatch.setitem(sys.modules, "srwm.bench", bench)
+    return calls
+
+
+def test_bench_ops_hands_its_options_on(bench_calls, capsys, tmp_path):
+    target = tmp_path / "ops.json"
+    assert run(["bench", "ops", "--device", "cpu", "--json", str(target), "--quick"], capsys)[0] == 0
+    assert run(["bench", "ops"], capsys)[0] == 0
+    assert bench_calls == [("cpu", target, True), ("auto", None, False)]
+
+
+def test_ctrl_c_exits_130(capsys, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor, "examine", interrupted)
+    status, _, err = run(["doctor"], capsys)
+    assert status == 130
+    assert err == "Interrupted.\n"
