@@ -212,4 +212,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # The tensors are small: sharing them out among threads would take longer than the work itself.
+    torch.set_num_threads(1)
     sys.exit(main())

@@ -1,7 +1,18 @@
-"""Which tests run where: `gpu` tests where there is a CUDA device, `nightly` tests when asked for."""
+"""Which tests run where: `gpu` tests where there is a CUDA device, `nightly` tests when asked for.
 
+Where there is no CUDA device, the Triton kernels run on the CPU in Triton's interpreter.
+"""
+
+import os
+from collections.abc import Iterator
+
+import jaxtyping
 import pytest
 import torch
+
+if not torch.cuda.is_available():
+    # Triton reads this when a kernel is defined, so it must stand before the first import of one.
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -14,3 +25,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in skip.items():
             if item.get_closest_marker(marker):
                 item.add_marker(reason)
+
+
+@pytest.fixture
+def as_installed() -> Iterator[None]:
+    """Switch off the shape checks of the test run, so that a call behaves as it does for a user."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """Forget what was compiled: the compiler counts how often one function is compiled anew, and gives up."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()

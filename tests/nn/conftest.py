@@ -12,6 +12,15 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _one_thread() -> Iterator[None]:
+    """Tensors here are tiny: threads only wait for each other, for seconds where others use the cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def as_installed() -> Iterator[None]:
     """Switch off the shape checks of the test run, so that a call behaves as it does for a user."""

@@ -32,6 +32,13 @@ def test_keeps_the_contract_in_float32(layer):
     check_layer(layer)
 
 
+@pytest.mark.gpu
+@pytest.mark.usefixtures("as_installed")
+def test_keeps_the_contract_on_a_gpu(layer):
+    # In float64, because cuDNN runs a float32 LSTM in TF32.
+    check_layer(layer.double().cuda())
+
+
 def test_half_precision_keeps_its_dtype(layer):
     y, _ = layer.bfloat16()(torch.randn(2, 3, SIZE, dtype=torch.bfloat16))
     assert y.dtype == torch.bfloat16

@@ -212,7 +212,7 @@ def test_no_gradient_crosses_a_periodic_reset():
         ({"input_activation": "relu"}, "input_activation='relu'; wanted one of 'none', 'softmax'"),
         ({"learning_rates": 2}, "learning_rates=2; wanted one of 1, 4"),
         ({"reset_every": 0}, "reset_every=0; wanted at least 1"),
-        ({"backend": "cuda"}, "backend='cuda'; wanted one of 'auto'"),
+        ({"backend": "tpu"}, "backend='tpu'; wanted one of 'auto'"),
     ],
 )
 def test_bad_options_get_a_sentence(options, message):

@@ -1,6 +1,5 @@
 """Which implementation of an operator runs: the names, what each needs, and the choice."""
 
-import functools
 import importlib.util
 import os
 import warnings
@@ -14,9 +13,7 @@ MAX_TRITON_HEAD_DIM = 128
 """The largest head the Triton kernels take: beyond it, one head's matrix no longer fits a multiprocessor."""
 
 
-@functools.cache
-def _is_installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
+_INSTALLED = {package: importlib.util.find_spec(package) is not None for package in ("numba", "triton")}
 
 
 def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[str, ...]:
@@ -35,11 +32,11 @@ def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[s
     """
     kind = torch.device(device).type
     usable = []
-    if kind == "cpu" and _is_installed("numba"):
+    if kind == "cpu" and _INSTALLED["numba"]:
         usable.append("cpu")
     # Triton's interpreter runs the kernels on CPU tensors: slow, and only for tests.
     on_triton = kind == "cuda" or (kind == "cpu" and os.environ.get("TRITON_INTERPRET") == "1")
-    if on_triton and _is_installed("triton") and head_dim <= MAX_TRITON_HEAD_DIM:
+    if on_triton and _INSTALLED["triton"] and head_dim <= MAX_TRITON_HEAD_DIM:
         usable.append("triton")
     return (*usable, "reference")
 
@@ -53,13 +50,19 @@ def choose_backend(backend: str, device: torch.device, head_dim: int) -> str:
                 f"backend={backend!r} cannot run on {device} with head size {head_dim}; usable here: {('auto', *usable)}"
             )
         return backend
-    if usable[0] == "reference":
+    # A warning cannot be part of a compiled graph.
+    if usable[0] == "reference" and not torch.compiler.is_compiling():
         _warn_slow(device.type, head_dim)
     return usable[0]
 
 
-@functools.cache
+_warned: set[tuple[str, int]] = set()
+
+
 def _warn_slow(device_type: str, head_dim: int) -> None:
+    if (device_type, head_dim) in _warned:
+        return
+    _warned.add((device_type, head_dim))
     missing = {"cpu": "install numba", "cuda": f"install triton and keep heads at {MAX_TRITON_HEAD_DIM} or below"}
     remedy = missing.get(device_type, "there is no kernel for this device")
     warnings.warn(

@@ -20,16 +20,24 @@ def contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else tensor.contiguous() for tensor in tensors]
 
 
-def runs_eagerly(*tensors: Tensor) -> bool:
-    """True where nothing traces, fakes or intercepts the call.
+def segments(reset: Tensor) -> Tensor:
+    """For each step, the last reset at or before it, or -1: int32 [b, t]."""
+    steps = torch.arange(reset.shape[1], device=reset.device, dtype=torch.int32)
+    return torch.where(reset, steps, -1).cummax(dim=1).values
 
-    A registered operator costs some tens of microseconds a call, more than one step of the recurrence. When no
-    gradient is asked for and only plain tensors are at hand, the kernels can be called directly.
-    """
+
+def requires_grad(*tensors: Tensor | None) -> bool:
+    """Whether a gradient will be asked for with respect to any of the tensors."""
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def runs_eagerly(*tensors: Tensor | None) -> bool:
+    """True where nothing traces, fakes or transforms the call, and only plain tensors are at hand."""
     return (
         not torch.compiler.is_compiling()
         and _get_current_dispatch_mode() is None
-        and all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
+        and not torch._C._are_functorch_transforms_active()
+        and all(tensor is None or type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
     )
 
 

@@ -97,10 +97,11 @@ def exp_below_zero(x: float) -> float:
 
 @overload(exp_below_zero)
 def _exp_below_zero(x):  # type: ignore[no-untyped-def]
-    return _exp_float32 if x == numba.types.float32 else math.exp
+    if x == numba.types.float32:
+        return _exp_float32
+    return lambda x: math.exp(x)
 
 
-@compiled
 def _exp_float32(x):  # type: ignore[no-untyped-def]
     """To the last bit, in operations that become vector instructions: a call of math.exp does not.
 

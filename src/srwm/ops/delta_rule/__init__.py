@@ -6,7 +6,6 @@ from torch import Tensor
 
 from .._backends import Backend, choose_backend
 from .._checks import check_floating, check_reset, check_shape, state_dtype
-from .._kernels import runs_eagerly
 from . import _library
 from .reference import delta_rule_reference
 
@@ -65,22 +64,9 @@ def delta_rule(
             y, end = delta_rule_reference(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), start, reset)
         return y.to(v.dtype), end
     if chosen == "cpu":
-        y, end = _run(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), state, reset, chosen)
+        y, end = _library.run(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), state, reset, chosen)
         return y.to(v.dtype), end
-    return _run(q, k, v, beta, state, reset, chosen)
-
-
-def _run(
-    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None, backend: str
-) -> tuple[Tensor, Tensor]:
-    """Call the kernels: directly where nothing watches, else through the operator registered with PyTorch."""
-    given = [tensor for tensor in (q, k, v, beta, state) if tensor is not None]
-    needs_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
-    if not needs_grad and runs_eagerly(*given):
-        y, end, _ = _library.forward(q, k, v, beta, state, reset, False, backend)
-    else:
-        y, end, _ = torch.ops.srwm.delta_rule(q, k, v, beta, state, reset, needs_grad, backend)
-    return y, end
+    return _library.run(q, k, v, beta, state, reset, chosen)
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None) -> None:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .._checks import state_dtype
-from .._kernels import contiguous, kernels, refuse_second_derivative
+from .._kernels import contiguous, kernels, refuse_second_derivative, requires_grad, runs_eagerly
 
 
 def forward(
@@ -28,8 +28,8 @@ def forward(
 
 
 def backward(
-    dy: Tensor,
-    dend: Tensor,
+    dy: Tensor | None,
+    dend: Tensor | None,
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -43,9 +43,12 @@ def backward(
     """Return the gradients of q, k, v, beta and the incoming state."""
     dq, dk, dv, dbeta = (torch.empty_like(each, memory_format=torch.contiguous_format) for each in (q, k, v, beta))
     if q.shape[1] == 0 or end.numel() == 0:
-        return dq.zero_(), dk.zero_(), dv.zero_(), dbeta.zero_(), dend.clone()
+        dstate = torch.zeros_like(end) if dend is None else dend.clone()
+        return dq.zero_(), dk.zero_(), dv.zero_(), dbeta.zero_(), dstate
     dstate = torch.empty_like(end)
-    inputs = contiguous(dy, dend, q, k, beta, state, reset)
+    g_y = torch.zeros_like(v) if dy is None else dy
+    g_end = torch.zeros_like(end) if dend is None else dend
+    inputs = contiguous(g_y, g_end, q, k, beta, state, reset)
     kernels(__package__, backend).backward(*inputs, end, error, dq, dk, dv, dbeta, dstate)
     return dq, dk, dv, dbeta, dstate
 
@@ -81,15 +84,46 @@ def _(dy, dend, q, k, v, beta, state, reset, end, error, backend):  # type: igno
 def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
     q, k, v, beta, state, reset, _, ctx.backend = inputs
     _, end, error = output
+    # Nobody differentiates the saved errors; without this, zeros of their size would be made.
+    ctx.set_materialize_grads(False)
     # Going back, the matrix is undone step by step from its end; only a reset needs the incoming state.
     ctx.save_for_backward(q, k, v, beta, state if reset is not None else None, reset, end, error)
     ctx.has_state = state is not None
 
 
-def _differentiate(ctx, dy, dend, _):  # type: ignore[no-untyped-def]
-    grads = torch.ops.srwm.delta_rule_backward(dy, dend, *ctx.saved_tensors, ctx.backend)
-    return *grads[:4], grads[4] if ctx.has_state else None, None, None, None
+def _differentiate(ctx, dy, dend, *_):  # type: ignore[no-untyped-def]
+    inputs = (dy, dend, *ctx.saved_tensors)
+    run = backward if runs_eagerly(*inputs) and not torch.is_grad_enabled() else _backward_op
+    *grads, dstate = run(*inputs, ctx.backend)
+    return *grads, dstate if ctx.has_state else None, None, None, None
 
 
 _forward_op.register_autograd(_differentiate, setup_context=_save)
 _backward_op.register_autograd(refuse_second_derivative("delta_rule"))
+
+
+class _Eager(torch.autograd.Function):
+    """The operator without PyTorch's dispatcher, which costs more time than a short sequence."""
+
+    @staticmethod
+    def forward(ctx, *inputs):  # type: ignore[no-untyped-def]
+        output = forward(*inputs)
+        _save(ctx, inputs, output)
+        return output[:2]
+
+    backward = staticmethod(_differentiate)
+
+
+def run(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None, backend: str
+) -> tuple[Tensor, Tensor]:
+    """Run a fast backend: through the operator PyTorch knows where something traces the call, directly elsewhere."""
+    needs_grad = requires_grad(q, k, v, beta, state)
+    inputs = (q, k, v, beta, state, reset, needs_grad, backend)
+    if not runs_eagerly(q, k, v, beta, state):
+        y, end, _ = _forward_op(*inputs)
+    elif needs_grad:
+        y, end = _Eager.apply(*inputs)
+    else:
+        y, end, _ = forward(*inputs)
+    return y, end

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from .._backends import Backend, choose_backend
 from .._checks import check_floating, check_reset, check_shape, state_dtype
-from .._kernels import runs_eagerly
 from . import _library
 from .reference import self_referential_reference
 
@@ -66,23 +65,9 @@ def self_referential(
         return y.to(x.dtype), end
     weight = weight.to(dtype)
     if chosen == "cpu":
-        y, end = _run(x.to(dtype), weight, state, reset, learning_rates, chosen)
+        y, end = _library.run(x.to(dtype), weight, state, reset, learning_rates, chosen)
         return y.to(x.dtype), end
-    return _run(x, weight, state, reset, learning_rates, chosen)
-
-
-def _run(
-    x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int, backend: str
-) -> tuple[Tensor, Tensor]:
-    """Call the kernels: directly where nothing watches, else through the operator registered with PyTorch."""
-    needs_grad = torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or (state is not None and state.requires_grad)
-    )
-    if not needs_grad and runs_eagerly(x, weight):
-        y, end, *_ = _library.forward(x, weight, state, reset, learning_rates, False, backend)
-    else:
-        y, end, *_ = torch.ops.srwm.self_referential(x, weight, state, reset, learning_rates, needs_grad, backend)
-    return y, end
+    return _library.run(x, weight, state, reset, learning_rates, chosen)
 
 
 def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int) -> None:

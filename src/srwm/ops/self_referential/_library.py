@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .._kernels import contiguous, kernels, refuse_second_derivative
+from .._kernels import contiguous, kernels, refuse_second_derivative, requires_grad, runs_eagerly
 
 
 def forward(
@@ -26,8 +26,8 @@ def forward(
 
 
 def backward(
-    dy: Tensor,
-    dend: Tensor,
+    dy: Tensor | None,
+    dend: Tensor | None,
     x: Tensor,
     weight: Tensor,
     state: Tensor | None,
@@ -42,15 +42,16 @@ def backward(
     """Return the gradients of x, weight and the incoming state."""
     dx = torch.empty_like(x, memory_format=torch.contiguous_format)
     if x.shape[1] == 0 or end.numel() == 0:
-        return dx.zero_(), torch.zeros_like(weight), dend.clone()
+        return dx.zero_(), torch.zeros_like(weight), torch.zeros_like(end) if dend is None else dend.clone()
     dstate = torch.empty_like(end)
     # Where the state is reset, the gradient of the matrix goes to `weight` alone.
     dreset = None if reset is None else torch.zeros_like(end)
-    dy, dend, x, weight, state, reset = contiguous(dy, dend, x, weight, state, reset)
-    saved = (q, k, beta, difference)
-    kernels(__package__, backend).backward(dy, dend, x, weight, state, reset, end, saved, dx, dstate, dreset)
+    g_y = x.new_zeros(*x.shape[:3], weight.shape[2] - 2 * x.shape[3] - beta.shape[3]) if dy is None else dy
+    g_end = torch.zeros_like(end) if dend is None else dend
+    inputs = contiguous(g_y, g_end, x, weight, state, reset)
+    kernels(__package__, backend).backward(*inputs, end, (q, k, beta, difference), dx, dstate, dreset)
     # w_0 = weight + state and end = w_T - weight, so weight gathers both gradients.
-    dweight = dstate.sum(0) - dend.sum(0)
+    dweight = (dstate if dend is None else dstate - dend).sum(0)
     if dreset is not None:
         dweight += dreset.sum(0)
     return dx, dweight, dstate
@@ -85,15 +86,46 @@ def _(dy, dend, x, weight, state, reset, end, q, k, beta, difference, backend): 
 def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
     x, weight, state, reset, _, _, ctx.backend = inputs
     _, end, *saved = output
+    # Nobody differentiates the saved vectors; without this, zeros of their size would be made for each of them.
+    ctx.set_materialize_grads(False)
     # Going back, the matrix is undone step by step from its end; only a reset needs the incoming state.
     ctx.save_for_backward(x, weight, state if reset is not None else None, reset, end, *saved)
     ctx.has_state = state is not None
 
 
 def _differentiate(ctx, dy, dend, *_):  # type: ignore[no-untyped-def]
-    dx, dweight, dstate = torch.ops.srwm.self_referential_backward(dy, dend, *ctx.saved_tensors, ctx.backend)
+    inputs = (dy, dend, *ctx.saved_tensors)
+    run = backward if runs_eagerly(*inputs) and not torch.is_grad_enabled() else _backward_op
+    dx, dweight, dstate = run(*inputs, ctx.backend)
     return dx, dweight, dstate if ctx.has_state else None, None, None, None, None
 
 
 _forward_op.register_autograd(_differentiate, setup_context=_save)
 _backward_op.register_autograd(refuse_second_derivative("self_referential"))
+
+
+class _Eager(torch.autograd.Function):
+    """The operator without PyTorch's dispatcher, which costs more time than a short sequence."""
+
+    @staticmethod
+    def forward(ctx, *inputs):  # type: ignore[no-untyped-def]
+        output = forward(*inputs)
+        _save(ctx, inputs, output)
+        return output[:2]
+
+    backward = staticmethod(_differentiate)
+
+
+def run(
+    x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int, backend: str
+) -> tuple[Tensor, Tensor]:
+    """Run a fast backend: through the operator PyTorch knows where something traces the call, directly elsewhere."""
+    needs_grad = requires_grad(x, weight, state)
+    inputs = (x, weight, state, reset, learning_rates, needs_grad, backend)
+    if not runs_eagerly(x, weight, state):
+        y, end, *_ = _forward_op(*inputs)
+    elif needs_grad:
+        y, end = _Eager.apply(*inputs)
+    else:
+        y, end, *_ = forward(*inputs)
+    return y, end

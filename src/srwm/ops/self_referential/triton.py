@@ -1,11 +1,12 @@
 """The self-referential recurrence on a GPU: each head's matrix stays in registers over the whole sequence.
 
-One program runs one head of one sequence; `_tiles.py` says how it holds the matrix. The parts q, k, beta of the matrix
+One program runs one head of one sequence; `../_tiles.py` says how it holds the matrix. The parts q, k, beta of the matrix
 do not depend on its part y. Where all of it fits the registers, one kernel runs both (`CORE` and `READ`); where it
 does not, the core runs first and the columns of y follow, block by block, in programs of their own. Going back, y
 comes first and hands the core its share of the gradients.
 """
 
+import functools
 from typing import Any, NamedTuple, no_type_check
 
 import torch
@@ -13,7 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ._tiles import dot_rows, dot_share, load_tile, mat_vec_share, outer, pick, rows, softmax_rows, store_tile, vec_mat
+from .._kernels import segments
+from .._tiles import dot_rows, dot_share, load_tile, mat_vec_share, outer, pick, rows, softmax_rows, store_tile, vec_mat
 
 
 @triton.jit
@@ -107,11 +109,17 @@ def self_referential_fwd_kernel(
             b_q = softmax_rows(tl.reshape(vec_mat(b_x, w_q), [LANES, R]), in_row)
             b_k = softmax_rows(tl.reshape(vec_mat(b_x, w_k), [LANES, R]), in_row)
             b_beta = 1 / (1 + tl.exp(-vec_mat(b_x, w_b)))
-            rates = tl.sum(tl.where(lane[:, None] == col_b[None, :], b_beta[None, :], 0.0), axis=1)
-            rate_y = pick(rates, lane, 0)
-            rate_q = pick(rates, lane, 1 % RATES)
-            rate_k = pick(rates, lane, 2 % RATES)
-            rate_b = pick(rates, lane, 3 % RATES)
+            if LANES >= 4:
+                # One exchange between warps brings all rates to every warp, a lane each.
+                rates = tl.sum(tl.where(lane[:, None] == col_b[None, :], b_beta[None, :], 0.0), axis=1)
+                place = lane
+            else:
+                rates = b_beta
+                place = col_b
+            rate_y = pick(rates, place, 0)
+            rate_q = pick(rates, place, 1 % RATES)
+            rate_k = pick(rates, place, 2 % RATES)
+            rate_b = pick(rates, place, 3 % RATES)
             if KEEP:
                 tl.store(q + row, b_q, mask=in_row)
                 tl.store(k + row, b_k, mask=in_row)
@@ -392,21 +400,78 @@ def self_referential_bwd_kernel(
     _store_matrix(dstate + matrix, row, col_y, col, col_b, unit, g_y, g_q, g_k, g_b, D, OUT, RATES, CORE, READ)
 
 
-class _Plan(NamedTuple):
-    """How one size of matrix is laid out over threads."""
+class _Launch(NamedTuple):
+    """How threads share the tiles of one program; measured on an H200, see docs/benchmarks."""
 
-    fused: bool
-    rows: int
-    block: int
     lanes: int
-    warps_core: int
-    warps_read: int
+    """Threads that share a column."""
+    warps: int
+    """Warps along the columns. Few are best: every exchange between warps waits for all of them."""
+    block: int = 0
+    """Columns of y in one program, where they run on their own."""
 
 
-def _plan(d: int, out: int) -> _Plan:
-    padded = max(8, triton.next_power_of_2(d))
-    warps = max(1, padded * padded // 1024)
-    return _Plan(True, padded, max(triton.next_power_of_2(out), 8 * warps), 4 if padded <= 16 else 8, warps, warps)
+# By the number of rows, which is the head size rounded up to a power of two.
+FUSED_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(2, 1)}
+FUSED_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2)}
+CORE_FWD = {**FUSED_FWD, 64: _Launch(4, 2), 128: _Launch(8, 8)}
+CORE_BWD = {**FUSED_BWD, 64: _Launch(32, 4), 128: _Launch(32, 16)}
+READ_FWD = {
+    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(8, 1, 16)
+}  # fmt: skip
+READ_BWD = {
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 32), 128: _Launch(16, 1, 16)
+}  # fmt: skip
+
+MAX_FUSED = 1024
+"""The largest part y, rows times columns, that shares a program with the core: with more, registers run out."""
+
+
+class _Part(NamedTuple):
+    """One launch: which part of the matrix it runs, in how many programs a head, and the compiler's constants."""
+
+    blocks: int
+    constants: dict[str, Any]
+
+
+@functools.cache
+def _parts(d: int, out: int, rates: int, dtype: torch.dtype, crowded: bool, backward: bool) -> list[_Part]:
+    """The launches that make up one pass, in their order."""
+    rows = max(8, triton.next_power_of_2(d))
+    wide = triton.next_power_of_2(out)
+    core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
+    fused = rows in FUSED_FWD and rows * wide <= MAX_FUSED
+    if fused:
+        launches = [(True, True, (FUSED_BWD if backward else FUSED_FWD)[rows])]
+    else:
+        launches = [(True, False, core[rows]), (False, True, read[rows])]
+    parts = []
+    for runs_core, runs_read, launch in launches:
+        columns = launch.warps * 32 // launch.lanes
+        nb = min(columns, rows)
+        block = launch.block or max(wide, nb)
+        constants: dict[str, Any] = {
+            "D": d, "OUT": out, "RATES": rates, "ROWS": rows, "BLOCK": block, "NB": nb, "LANES": launch.lanes,
+            "ACC": tl.float64 if dtype == torch.float64 else tl.float32,
+            "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps,
+        }  # fmt: skip
+        if fused and crowded:
+            constants["maxnreg"] = 128
+        parts.append(_Part(1 if runs_core else triton.cdiv(out, block), constants))
+    return parts[::-1] if backward else parts
+
+
+@functools.cache
+def _multiprocessors(device: torch.device) -> int:
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def _is_crowded(x: Tensor) -> bool:
+    """Whether more programs wait for a multiprocessor than it can hold when each takes all the registers it likes.
+
+    With fewer registers each, some values go to memory and back, but all programs run at the same time.
+    """
+    return x.is_cuda and x.shape[0] * x.shape[2] > 10 * _multiprocessors(x.device)
 
 
 def forward(
@@ -421,22 +486,21 @@ def forward(
 ) -> None:
     """Fill y, end and the saved vectors."""
     b, t, h, d = x.shape
-    out = y.shape[-1]
-    plan = _plan(d, out)
-    q, k, beta, difference = saved if saved is not None else [end] * 4
-    common: dict[str, Any] = {
-        "D": d, "OUT": out, "RATES": learning_rates, "ROWS": plan.rows, "BLOCK": plan.block,
-        "LANES": plan.lanes, "ACC": _accumulator(weight), "SAVE": saved is not None,
-        "HAS_STATE": state is not None, "HAS_RESET": reset is not None,
-    }
-    args = (
-        x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
-        y, end, q, k, beta, difference, t, h, 1,
-    )
-    warps = plan.warps_core
-    self_referential_fwd_kernel[(b * h, 1)](
-        *args, **common, NB=warps * 32 // plan.lanes, CORE=True, READ=True, KEEP=saved is not None, num_warps=warps
-    )
+    parts = _parts(d, y.shape[3], learning_rates, weight.dtype, _is_crowded(x), False)
+    keep = saved is not None or len(parts) > 1
+    if saved is not None:
+        q, k, beta, difference = saved
+    else:
+        # The core hands q, k and beta to the columns of y; nobody reads the differences.
+        q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in (d, d, learning_rates))
+        difference = end
+    for part in parts:
+        self_referential_fwd_kernel[(b * h, part.blocks)](
+            x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
+            y, end, q, k, beta, difference, t, h, 1,
+            KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
+            **part.constants,
+        )  # fmt: skip
 
 
 def backward(
@@ -454,29 +518,16 @@ def backward(
 ) -> None:
     """Fill the gradients of x and of the incoming state, and what resets pass on to the weight."""
     b, t, h, d = x.shape
-    out = dy.shape[-1]
-    plan = _plan(d, out)
-    common: dict[str, Any] = {
-        "D": d, "OUT": out, "RATES": saved[2].shape[-1], "ROWS": plan.rows, "BLOCK": plan.block,
-        "LANES": plan.lanes, "ACC": _accumulator(weight),
-        "HAS_STATE": state is not None, "HAS_RESET": reset is not None,
-    }
-    segment = end if reset is None else _segments(reset)
-    args = (
-        dy, dend, x, weight, end if state is None else state, segment, end, *saved, end, dx, dstate,
-        end if dreset is None else dreset, t, h, 1,
-    )
-    warps = plan.warps_core
-    self_referential_bwd_kernel[(b * h, 1)](
-        *args, **common, NB=warps * 32 // plan.lanes, CORE=True, READ=True, num_warps=warps
-    )
+    segment = end if reset is None else segments(reset)
+    share = end
+    for part in _parts(d, dy.shape[3], saved[2].shape[3], weight.dtype, _is_crowded(x), True):
+        if not part.constants["CORE"]:
+            share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1)
+        elif not part.constants["READ"]:
+            share = share.sum(0) if share.shape[0] > 1 else share
+        self_referential_bwd_kernel[(b * h, part.blocks)](
+            dy, dend, x, weight, end if state is None else state, segment, end, *saved, share, dx, dstate,
+            end if dreset is None else dreset, t, h, 1,
+            HAS_STATE=state is not None, HAS_RESET=reset is not None, **part.constants,
+        )  # fmt: skip
 
-
-def _accumulator(weight: Tensor) -> Any:
-    return tl.float64 if weight.dtype == torch.float64 else tl.float32
-
-
-def _segments(reset: Tensor) -> Tensor:
-    """For each step, the last reset at or before it, or -1: int32 [b, t]."""
-    steps = torch.arange(reset.shape[1], device=reset.device, dtype=torch.int32)
-    return torch.where(reset, steps, -1).cummax(dim=1).values

@@ -74,21 +74,21 @@ def pick(v, index, i):
 
 @triton.jit
 @no_type_check
-def load_tile(matrix, first, row, col, D: tl.constexpr, N: tl.constexpr, M: tl.constexpr, unit, ACC: tl.constexpr):
-    """Load columns `first + col`, those with col < N, of a [D, M] matrix as a tile.
+def load_tile(matrix, first, row, col, D: tl.constexpr, n, M: tl.constexpr, unit, ACC: tl.constexpr):
+    """Load columns `first + col`, those with col < n, of a [D, M] matrix as a tile.
 
     `unit` is 1, but the compiler must not know it: it would give each thread neighbouring columns so as to load them
     in one go, once, and then keep that layout for the whole sequence.
     """
     offset = row[:, None, :] * M + (first + col)[None, :, None] * unit
-    inside = (row < D)[:, None, :] & (col < N)[None, :, None]
+    inside = (row < D)[:, None, :] & (col < n)[None, :, None]
     return tl.load(matrix + offset, mask=inside, other=0.0).to(ACC)
 
 
 @triton.jit
 @no_type_check
-def store_tile(matrix, first, row, col, D: tl.constexpr, N: tl.constexpr, M: tl.constexpr, unit, tile):
+def store_tile(matrix, first, row, col, D: tl.constexpr, n, M: tl.constexpr, unit, tile):
     """Store a tile where `load_tile` loads it."""
     offset = row[:, None, :] * M + (first + col)[None, :, None] * unit
-    inside = (row < D)[:, None, :] & (col < N)[None, :, None]
+    inside = (row < D)[:, None, :] & (col < n)[None, :, None]
     tl.store(matrix + offset, tile, mask=inside)
