@@ -39,7 +39,7 @@ def relative(path):
 
 def test_public_names_are_pinned():
     assert srwm.__all__ == ["__version__"]
-    assert srwm.ops.__all__ == ["available_backends", "delta_rule", "self_referential"]
+    assert srwm.ops.__all__ == ["Backend", "available_backends", "delta_rule", "self_referential"]
 
 
 def modules_after(statement):

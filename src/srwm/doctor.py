@@ -16,8 +16,7 @@ from rich.table import Table
 from torch import Tensor
 
 import srwm
-from srwm.ops import available_backends, delta_rule, self_referential
-from srwm.ops._backends import Backend
+from srwm.ops import Backend, available_backends, delta_rule, self_referential
 
 PACKAGES = ("torch", "numpy", "numba", "triton", "matplotlib", "fla-core")
 

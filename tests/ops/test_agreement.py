@@ -16,7 +16,7 @@ CASES = [
     Case(2, 7, 2, 16),
     Case(1, 1, 3, 24),
     Case(1, 2, 1, 64, state=False),
-    Case(1, 63, 1, 8, reset=True),
+    Case(1, 63, 1, 8),
     Case(1, 100, 1, 16, rates=1),
     Case(1, 2, 3, 8, rates=1, reset=True),
     Case(1, 3, 1, 1),
@@ -77,8 +77,9 @@ def test_second_derivatives_of_the_reference_agree_with_finite_differences(opera
 
 def test_gradients_of_the_kernels_agree_with_finite_differences(operator, kernel):
     function, tensors = inputs_of_gradcheck(make(operator, 1, 4, 1, 8, reset=True))
-    # In the interpreter along a random direction: one pair of calls for each output instead of one for each element.
-    assert gradcheck(functools.partial(function, kernel), tensors, fast_mode=kernel == "triton")
+    # In the interpreter along a random direction: a few calls instead of two for each element.
+    quick = {"fast_mode": True, "check_undefined_grad": False} if kernel == "triton" else {}
+    assert gradcheck(functools.partial(function, kernel), tensors, **quick)
 
 
 @pytest.mark.parametrize("reset", [False, True])
@@ -139,20 +140,22 @@ def test_the_interpreted_kernels_agree_in_float32(operator, kernel):
 
 
 @pytest.fixture(scope="module", params=OPERATORS)
-def hundred_thousand_steps(request):
-    """Results in float32 and in float64, on the compiled backend: the reference would keep a matrix a step."""
-    problem = make(request.param, 1, 100_000, 2, 8, dtype=torch.float32)
-    return solve(problem, "cpu"), solve(problem.to(torch.float64), "cpu")
+def stream(request):
+    """A problem of 100,000 steps, solved in float32 and in float64 by compiled code: the reference keeps matrices."""
+    problem = make(request.param, 1, 100_000, 1, 16, dtype=torch.float32)
+    if request.param == "self_referential":
+        # With inputs as in reinforcement learning. Others can make the matrix grow without bound, by its own maths.
+        problem = problem.but(x=problem.inputs["x"].softmax(-1))
+    return problem, solve(problem, "cpu"), solve(problem.to(torch.float64), "cpu")
 
 
-def test_100_000_steps_stay_finite(hundred_thousand_steps):
-    assert all(tensor.isfinite().all() for results in hundred_thousand_steps for tensor in results.values())
+def test_100_000_steps_stay_finite(stream):
+    _, found, _ = stream
+    assert all(tensor.isfinite().all() for tensor in found.values())
 
 
-def test_100_000_steps_lose_no_precision(hundred_thousand_steps):
-    found, truth = hundred_thousand_steps
-    for name in truth:
-        assert_near(found[name], truth[name], "100,000 steps")
+def test_100_000_steps_lose_no_more_than_a_random_walk_of_roundings(stream):
+    assert_agree(*stream, "100,000 steps")
 
 
 def saved_elements(problem: Problem, backend: str) -> int:

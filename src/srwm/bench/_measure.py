@@ -6,45 +6,50 @@ from collections.abc import Callable
 
 import torch
 
+ROUNDS = 5
+"""Turns that every call gets; the median over them is reported."""
+
 
 def interleaved_ms(calls: dict[str, Callable[[], object]], device: torch.device, budget_s: float) -> dict[str, float]:
     """The median time of each call in milliseconds, all of them measured in turns.
 
-    Turns matter on machines that are shared with others: what slows one call slows all, and their ratios stay true.
+    Turns matter on machines that are shared with others: what slows one call slows all, and their ratios stay true. In
+    its turn a call is repeated without a pause, as in a training loop, and on a GPU the GPU's own clock is read.
 
     Args:
         calls: what to time, by name.
-        device: where the calls run; on a GPU its own clock is read.
-        budget_s: about how long each call may be repeated, after one call to warm up.
+        device: where the calls run.
+        budget_s: about how long each call is repeated over all its turns.
 
     Returns:
         The median time of each call, by name.
     """
+    repeats = {}
+    for name, call in calls.items():
+        _repeat_ms(call, device, 2)  # compiles, and warms up
+        repeats[name] = max(1, min(1000, int(budget_s * 1e3 / ROUNDS / _repeat_ms(call, device, 1))))
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        once_ms(call, device)
-    spent = {name: 0.0 for name in calls}
-    while any(spent[name] < budget_s and len(times[name]) < 1000 for name in calls):
+    for _ in range(ROUNDS):
         for name, call in calls.items():
-            if spent[name] < budget_s or len(times[name]) < 5:
-                times[name].append(once_ms(call, device))
-                spent[name] += times[name][-1] / 1e3
+            times[name].append(_repeat_ms(call, device, repeats[name]))
     return {name: statistics.median(measured) for name, measured in times.items()}
 
 
-def once_ms(call: Callable[[], object], device: torch.device) -> float:
-    """The time of one call in milliseconds."""
+def _repeat_ms(call: Callable[[], object], device: torch.device, repeats: int) -> float:
+    """The mean time of one of several calls in a row, in milliseconds."""
     if device.type == "cuda":
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize(device)
         start.record()
-        call()
+        for _ in range(repeats):
+            call()
         end.record()
         torch.cuda.synchronize(device)
-        return start.elapsed_time(end)
+        return float(start.elapsed_time(end)) / repeats
     begin = time.perf_counter()
-    call()
-    return (time.perf_counter() - begin) * 1e3
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - begin) * 1e3 / repeats
 
 
 def peak_bytes(call: Callable[[], object], device: torch.device) -> int | None:

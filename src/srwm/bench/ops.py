@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from srwm.ops import available_backends, delta_rule, self_referential
+from srwm.ops import Backend, available_backends, delta_rule, self_referential
 
 from ._measure import interleaved_ms, peak_bytes
 
@@ -107,7 +107,7 @@ def bench_ops(device: str = "auto", json_path: Path | None = None, quick: bool =
     with console.status("measuring") as status:
         for case in cases:
             status.update(f"{case.operator} {case.shape}")
-            rows.append(_measure(case, place, budget_s=0.3 if quick else 3.0))
+            rows.append(_measure(case, place, budget_s=0.1 if quick else 2.0))
     about = _environment(place)
     _print(console, rows, about)
     if json_path is not None:
@@ -120,7 +120,7 @@ def bench_ops(device: str = "auto", json_path: Path | None = None, quick: bool =
 def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
     inputs, run = _operator(case, device)
     backend = available_backends(device, case.head_dim)[0]
-    calls = {"ours": lambda: run(backend)}
+    calls: dict[str, Callable[[], object]] = {"ours": lambda: run(backend)}
     if case.gradients:
         calls["ours both"] = lambda: _differentiate(run(backend), inputs)
     matrix_bytes = 4 * case.batch * case.heads * case.head_dim * (3 * case.head_dim + 4)
@@ -152,7 +152,7 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
     )
 
 
-def _operator(case: Case, device: torch.device) -> tuple[list[Tensor], Callable[[str], tuple[Tensor, Tensor]]]:
+def _operator(case: Case, device: torch.device) -> tuple[list[Tensor], Callable[[Backend], tuple[Tensor, Tensor]]]:
     """The inputs of a case, and a call of its operator with a given backend."""
     b, h, t, d = case.batch, case.heads, case.steps, case.head_dim
     generator = torch.Generator(device).manual_seed(0)
@@ -164,11 +164,11 @@ def _operator(case: Case, device: torch.device) -> tuple[list[Tensor], Callable[
         x = draw(b, t, h, d)
         weight = (draw(h, d, 3 * d + 4).detach() / d**0.5).requires_grad_(case.gradients)
         state = None if case.gradients else 0.1 * draw(b, h, d, 3 * d + 4)
-        return [x, weight], lambda backend: self_referential(x, weight, state, backend=backend)  # type: ignore[arg-type]
+        return [x, weight], lambda backend: self_referential(x, weight, state, backend=backend)
     q, k = (draw(b, t, h, d).detach().softmax(-1).requires_grad_(case.gradients) for _ in range(2))
     v, beta = draw(b, t, h, d), draw(b, t, h).detach().sigmoid().requires_grad_(case.gradients)
     fast = None if case.gradients else 0.1 * draw(b, h, d, d)
-    return [q, k, v, beta], lambda backend: delta_rule(q, k, v, beta, fast, backend=backend)  # type: ignore[arg-type]
+    return [q, k, v, beta], lambda backend: delta_rule(q, k, v, beta, fast, backend=backend)
 
 
 def _fla(case: Case, device: torch.device) -> tuple[Callable[[], object], Callable[[], object]] | None:
@@ -239,7 +239,9 @@ def _print(console: Console, rows: list[Row], about: dict[str, Any]) -> None:
             cells += [f"{peak / 1e6:.1f}", f"{peak / row.least_bytes:.2f}"]
         table.add_row(*cells)
     console.print(table)
-    console.print("shape: batch x heads x steps x head size; times: milliseconds, forward / forward + backward, float32")
+    console.print(
+        "shape: batch x heads x steps x head size; times: milliseconds, forward / forward + backward, float32"
+    )
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     console.print(f"{about['device']}, {about['threads']} threads, {about['date']}; {versions}")
     if with_memory:

@@ -3,8 +3,7 @@
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from srwm.ops import delta_rule
-from srwm.ops._backends import Backend
+from srwm.ops import Backend, delta_rule
 
 from ._feature_maps import FeatureMap, apply_feature_map
 

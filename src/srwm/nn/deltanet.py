@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from srwm.ops._backends import Backend
+from srwm.ops import Backend
 from srwm.ops._checks import check_shape, state_dtype
 
 from ._arguments import check_heads, check_state_type, check_word

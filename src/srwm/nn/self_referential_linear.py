@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from srwm.ops import self_referential
-from srwm.ops._backends import Backend
+from srwm.ops import Backend, self_referential
 from srwm.ops._checks import check_shape, state_dtype
 
 from ._arguments import check_heads, check_positive, check_state_type, check_word

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from srwm.ops._backends import Backend
+from srwm.ops import Backend
 
 from ._arguments import check_heads
 from ._feature_maps import InputActivation

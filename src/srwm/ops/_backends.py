@@ -16,7 +16,7 @@ MAX_TRITON_HEAD_DIM = 128
 _INSTALLED = {package: importlib.util.find_spec(package) is not None for package in ("numba", "triton")}
 
 
-def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[str, ...]:
+def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[Backend, ...]:
     """Name the backends that can run on `device`, fastest first.
 
     Args:
@@ -31,7 +31,7 @@ def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[s
         'reference'
     """
     kind = torch.device(device).type
-    usable = []
+    usable: list[Backend] = []
     if kind == "cpu" and _INSTALLED["numba"]:
         usable.append("cpu")
     # Triton's interpreter runs the kernels on CPU tensors: slow, and only for tests.
@@ -41,13 +41,14 @@ def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[s
     return (*usable, "reference")
 
 
-def choose_backend(backend: str, device: torch.device, head_dim: int) -> str:
+def choose_backend(backend: Backend, device: torch.device, head_dim: int) -> Backend:
     """Resolve "auto" to the fastest usable backend, and refuse one that cannot run here."""
     usable = available_backends(device, head_dim)
     if backend != "auto":
         if backend not in usable:
             raise ValueError(
-                f"backend={backend!r} cannot run on {device} with head size {head_dim}; usable here: {('auto', *usable)}"
+                f"backend={backend!r} cannot run on {device} with head size {head_dim}; "
+                f"usable here: {('auto', *usable)}"
             )
         return backend
     # A warning cannot be part of a compiled graph.

@@ -1,10 +1,13 @@
 """How the Triton kernels hold a matrix, and the few operations on it that they are made of.
 
-A matrix is a tile `[LANES, columns, R]` with row = lane R + r. Triton hands out the threads of a warp from the first
-axis on, so `LANES` threads share a column, the other `32 / LANES` and all warps lie along the columns, and each thread
-holds `R` rows of its columns. A sum over rows then takes log2(LANES) exchanges between threads and never leaves the
-warp. Row vectors (x, q, k) are `[LANES, R]`; column vectors (y, the differences) are `[columns]`. `NB` columns are one
+A matrix is a tile `[A, columns, B]` with row = a B + b. Of A and B, one is `LANES`, the number of threads that share a
+column; the other is the number of rows that each thread holds of its columns. The other `32 / LANES` threads of a warp,
+and all warps, lie along the columns. A sum over rows then takes log2(LANES) exchanges between threads and never leaves
+the warp. Row vectors (x, q, k) are `[A, B]`; column vectors (y, the differences) are `[columns]`. `NB` columns are one
 for each thread along that axis.
+
+Nothing in Triton's language says which thread holds what; it follows from the shape. Up to version 3.6 the threads of a
+warp are handed out from the first axis on, since then from the last. Only speed depends on it.
 """
 
 from typing import no_type_check
@@ -12,34 +15,57 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
+LANES_FIRST = tl.constexpr(tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 7))
+
 
 @triton.jit
 @no_type_check
 def rows(ROWS: tl.constexpr, LANES: tl.constexpr):
-    """The row that each place of a row vector stands for."""
-    return tl.arange(0, LANES)[:, None] * (ROWS // LANES) + tl.arange(0, ROWS // LANES)[None, :]
+    """The row that each place of a row vector stands for [A, B]."""
+    A: tl.constexpr = LANES if LANES_FIRST else ROWS // LANES
+    return tl.arange(0, A)[:, None] * (ROWS // A) + tl.arange(0, ROWS // A)[None, :]
+
+
+@triton.jit
+@no_type_check
+def zeros(row, N: tl.constexpr, ACC: tl.constexpr):
+    """A tile of N columns of zeros."""
+    return tl.zeros([row.shape[0], N, row.shape[1]], ACC)
 
 
 @triton.jit
 @no_type_check
 def vec_mat(v, w):
-    """The product v W, a sum over rows: [LANES, R], [LANES, N, R] -> [N]."""
-    return tl.sum(tl.sum(v[:, None, :] * w, axis=2), axis=0)
+    """The product v W, a sum over rows: [A, B], [A, N, B] -> [N]."""
+    p = v[:, None, :] * w
+    # The rows that a thread holds come first: what is exchanged between threads is then one number a column.
+    if LANES_FIRST:
+        result = tl.sum(tl.sum(p, axis=2), axis=0)
+    else:
+        result = tl.sum(tl.sum(p, axis=0), axis=1)
+    return result
 
 
 @triton.jit
 @no_type_check
 def outer(v, g):
-    """The rank-1 matrix v g: [LANES, R], [N] -> [LANES, N, R]."""
+    """The rank-1 matrix v g: [A, B], [N] -> [A, N, B]."""
     return v[:, None, :] * g[None, :, None]
 
 
 @triton.jit
 @no_type_check
 def mat_vec_share(w, g, NB: tl.constexpr):
-    """Each thread's share of W g, a sum over columns: [LANES, N, R], [N] -> [LANES, NB, R]."""
+    """Each thread's share of W g, a sum over columns: [A, N, B], [N] -> [A, NB, B]."""
     p = w * g[None, :, None]
     return tl.sum(tl.reshape(p, [p.shape[0], p.shape[1] // NB, NB, p.shape[2]]), axis=1)
+
+
+@triton.jit
+@no_type_check
+def sum_both(a, b):
+    """Two sums over columns from their shares, with one exchange between warps: [A, NB, B] -> [A, B]."""
+    return tl.split(tl.sum(tl.join(a, b), axis=1))
 
 
 @triton.jit
@@ -53,16 +79,54 @@ def dot_share(a, b, NB: tl.constexpr):
 @no_type_check
 def dot_rows(a, b):
     """The inner product of two row vectors."""
-    return tl.sum(tl.sum(a * b, axis=1), axis=0)
+    return tl.sum(tl.sum(a * b, axis=1 if LANES_FIRST else 0), axis=0)
 
 
 @triton.jit
 @no_type_check
-def softmax_rows(z, inside):
-    """Softmax of a row vector over the rows that are `inside`."""
-    z = tl.where(inside, z, float("-inf"))
-    e = tl.exp(z - tl.max(tl.max(z, axis=1), axis=0))
-    return e / tl.sum(tl.sum(e, axis=1), axis=0)
+def softmax_rows(a, b, inside):
+    """Softmaxes of two row vectors over the rows that are `inside`; together they wait for each other only once."""
+    WITHIN: tl.constexpr = 1 if LANES_FIRST else 0
+    z = tl.where(inside[:, :, None], tl.join(a, b), float("-inf"))
+    e = tl.exp(z - tl.max(tl.max(z, axis=WITHIN), axis=0)[None, None, :])
+    return tl.split(e / tl.sum(tl.sum(e, axis=WITHIN), axis=0)[None, None, :])
+
+
+@triton.jit
+@no_type_check
+def to_lanes(v, lane, col):
+    """The first elements of a column vector, a lane each: [NB] -> [LANES]."""
+    if LANES_FIRST:
+        result = tl.sum(tl.where(lane[:, None] == col[None, :], v[None, :], 0.0), axis=1)
+    else:
+        result = tl.sum(tl.where(lane[None, :] == col[:, None], v[:, None], 0.0), axis=0)
+    return result
+
+
+@triton.jit
+@no_type_check
+def from_lanes(v, lane, col):
+    """A vector with a lane for each element as the start of a column vector: [LANES] -> [NB]."""
+    if LANES_FIRST:
+        result = tl.sum(tl.where(lane[:, None] == col[None, :], v[:, None], 0.0), axis=0)
+    else:
+        result = tl.sum(tl.where(lane[None, :] == col[:, None], v[None, :], 0.0), axis=1)
+    return result
+
+
+@triton.jit
+@no_type_check
+def sum_four(a, b, c, d, lane):
+    """The sums of four column vectors, a lane each, with one exchange between warps: [NB] -> [LANES]."""
+    if LANES_FIRST:
+        first = tl.where(lane[:, None] == 0, a[None, :], b[None, :])
+        second = tl.where(lane[:, None] == 2, c[None, :], d[None, :])
+        result = tl.sum(tl.where(lane[:, None] < 2, first, second), axis=1)
+    else:
+        first = tl.where(lane[None, :] == 0, a[:, None], b[:, None])
+        second = tl.where(lane[None, :] == 2, c[:, None], d[:, None])
+        result = tl.sum(tl.where(lane[None, :] < 2, first, second), axis=0)
+    return result
 
 
 @triton.jit

@@ -1,5 +1,8 @@
 """The fast kernels as operators PyTorch knows: shapes for tracing, and the gradient."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -81,7 +84,7 @@ def _(dy, dend, q, k, v, beta, state, reset, end, error, backend):  # type: igno
     return (*(torch.empty_like(each, memory_format=row_major) for each in (q, k, v, beta)), torch.empty_like(end))
 
 
-def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     q, k, v, beta, state, reset, _, ctx.backend = inputs
     _, end, error = output
     # Nobody differentiates the saved errors; without this, zeros of their size would be made.
@@ -91,9 +94,9 @@ def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
     ctx.has_state = state is not None
 
 
-def _differentiate(ctx, dy, dend, *_):  # type: ignore[no-untyped-def]
+def _differentiate(ctx: Any, dy: Tensor | None, dend: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
     inputs = (dy, dend, *ctx.saved_tensors)
-    run = backward if runs_eagerly(*inputs) and not torch.is_grad_enabled() else _backward_op
+    run: Callable[..., Any] = backward if runs_eagerly(*inputs) and not torch.is_grad_enabled() else _backward_op
     *grads, dstate = run(*inputs, ctx.backend)
     return *grads, dstate if ctx.has_state else None, None, None, None
 
@@ -106,7 +109,7 @@ class _Eager(torch.autograd.Function):
     """The operator without PyTorch's dispatcher, which costs more time than a short sequence."""
 
     @staticmethod
-    def forward(ctx, *inputs):  # type: ignore[no-untyped-def]
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
         output = forward(*inputs)
         _save(ctx, inputs, output)
         return output[:2]
@@ -123,7 +126,7 @@ def run(
     if not runs_eagerly(q, k, v, beta, state):
         y, end, _ = _forward_op(*inputs)
     elif needs_grad:
-        y, end = _Eager.apply(*inputs)
+        y, end = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
         y, end, _ = forward(*inputs)
     return y, end

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .._kernels import segments
-from .._tiles import load_tile, outer, rows, store_tile, vec_mat
+from .._tiles import load_tile, outer, rows, store_tile, sum_both, vec_mat, zeros
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "state_columns"])
@@ -53,7 +53,7 @@ def delta_rule_fwd_kernel(
     for t in range(steps):
         if HAS_RESET:
             if tl.load(reset + t) != 0:
-                w = tl.zeros([LANES, BLOCK, ROWS // LANES], ACC)
+                w = zeros(row, BLOCK, ACC)
         b_q = next_q.to(ACC)
         b_k = next_k.to(ACC)
         b_v = next_v.to(ACC)
@@ -117,14 +117,12 @@ def delta_rule_bwd_kernel(
     segment += (head // heads) * steps
     matrix = head * D * E
 
-    zero = tl.zeros([LANES, BLOCK, ROWS // LANES], ACC)
+    zero = zeros(row, BLOCK, ACC)
     # w is the matrix, g the gradient of the loss with respect to it; both start from the end of the sequence.
     w = load_tile(end + matrix, 0, row, col, D, E, E, unit, ACC)
     g = load_tile(dend + matrix, 0, row, col, D, E, E, unit, ACC)
 
-    next_q, next_k, next_beta, next_dy, next_error = _load_step(
-        steps - 1, dy, q, k, beta, error, heads, row, col, D, E
-    )
+    next_q, next_k, next_beta, next_dy, next_error = _load_step(steps - 1, dy, q, k, beta, error, heads, row, col, D, E)
     for i in range(steps):
         t = steps - 1 - i
         b_q = next_q.to(ACC)
@@ -145,7 +143,7 @@ def delta_rule_bwd_kernel(
         share_k = g * write[None, :, None] - w * b_dv[None, :, None]
         g -= outer(b_k, b_dv)
 
-        b_dq, b_dk = tl.split(tl.sum(tl.join(share_q, share_k), axis=1))
+        b_dq, b_dk = sum_both(share_q, share_k)
         here = t * heads
         tl.store(dq + here * D + row, b_dq, mask=in_row)
         tl.store(dk + here * D + row, b_dk, mask=in_row)
@@ -183,10 +181,10 @@ class _Launch(NamedTuple):
 
 # By the number of rows, which is the head size rounded up to a power of two.
 FWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 32), 32: _Launch(4, 1, 32), 64: _Launch(4, 1, 16), 128: _Launch(8, 1, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(2, 1, 32), 64: _Launch(4, 1, 16), 128: _Launch(8, 1, 16)
 }  # fmt: skip
 BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 32), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 32), 128: _Launch(16, 1, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 32), 64: _Launch(8, 1, 32), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
 

@@ -1,5 +1,8 @@
 """The fast kernels as operators PyTorch knows: shapes for tracing, and the gradient."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -20,8 +23,8 @@ def forward(
     if x.shape[1] == 0 or end.numel() == 0:
         end.zero_() if state is None else end.copy_(state)
     else:
-        x, weight, state, reset = contiguous(x, weight, state, reset)
-        kernels(__package__, backend).forward(x, weight, state, reset, learning_rates, y, end, saved if save else None)
+        inputs = contiguous(x, weight, state, reset)
+        kernels(__package__, backend).forward(*inputs, learning_rates, y, end, saved if save else None)
     return y, end, saved[0], saved[1], saved[2], saved[3]
 
 
@@ -83,7 +86,7 @@ def _(dy, dend, x, weight, state, reset, end, q, k, beta, difference, backend): 
     return torch.empty_like(x, memory_format=row_major), torch.empty_like(weight), torch.empty_like(end)
 
 
-def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     x, weight, state, reset, _, _, ctx.backend = inputs
     _, end, *saved = output
     # Nobody differentiates the saved vectors; without this, zeros of their size would be made for each of them.
@@ -93,9 +96,9 @@ def _save(ctx, inputs, output):  # type: ignore[no-untyped-def]
     ctx.has_state = state is not None
 
 
-def _differentiate(ctx, dy, dend, *_):  # type: ignore[no-untyped-def]
+def _differentiate(ctx: Any, dy: Tensor | None, dend: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
     inputs = (dy, dend, *ctx.saved_tensors)
-    run = backward if runs_eagerly(*inputs) and not torch.is_grad_enabled() else _backward_op
+    run: Callable[..., Any] = backward if runs_eagerly(*inputs) and not torch.is_grad_enabled() else _backward_op
     dx, dweight, dstate = run(*inputs, ctx.backend)
     return dx, dweight, dstate if ctx.has_state else None, None, None, None, None
 
@@ -108,7 +111,7 @@ class _Eager(torch.autograd.Function):
     """The operator without PyTorch's dispatcher, which costs more time than a short sequence."""
 
     @staticmethod
-    def forward(ctx, *inputs):  # type: ignore[no-untyped-def]
+    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
         output = forward(*inputs)
         _save(ctx, inputs, output)
         return output[:2]
@@ -125,7 +128,7 @@ def run(
     if not runs_eagerly(x, weight, state):
         y, end, *_ = _forward_op(*inputs)
     elif needs_grad:
-        y, end = _Eager.apply(*inputs)
+        y, end = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
         y, end, *_ = forward(*inputs)
     return y, end

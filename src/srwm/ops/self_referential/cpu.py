@@ -215,4 +215,3 @@ def backward(
         segments(reset),
         *(table(each, x) for each in (end, *saved, dx, dstate, dreset)),
     )
-

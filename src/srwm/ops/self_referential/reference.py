@@ -39,6 +39,5 @@ def self_referential_reference(
 
 def spread(beta: Tensor, columns: list[int]) -> Tensor:
     """Give every column of the matrix the learning rate of its sub-matrix: [..., 4 or 1] -> [..., m]."""
-    if beta.shape[-1] == 1:
-        return beta.expand(*beta.shape[:-1], sum(columns))
-    return torch.cat([rate.expand(*beta.shape[:-1], n) for rate, n in zip(beta.split(1, dim=-1), columns, strict=True)], dim=-1)
+    rates = beta.split(1, dim=-1) * (len(columns) if beta.shape[-1] == 1 else 1)
+    return torch.cat([rate.expand(*beta.shape[:-1], n) for rate, n in zip(rates, columns, strict=True)], dim=-1)

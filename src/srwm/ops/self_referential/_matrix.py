@@ -1,0 +1,47 @@
+"""The four parts of a self-referential matrix as tiles: w_y, w_q, w_k and w_b.
+
+`place` says where a thread's share of them lies: (row, col_y, col, col_b, unit), see `load_tile`. A kernel that runs
+the core has the last three parts, one that reads has the first; the others are there in name only.
+"""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from .._tiles import load_tile, store_tile
+
+
+@triton.jit
+@no_type_check
+def add_matrix(
+    matrix, place, w_y, w_q, w_k, w_b,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
+):  # fmt: skip
+    """Add a [D, M] matrix in memory to its four tiles."""
+    M: tl.constexpr = OUT + 2 * D + RATES
+    row, col_y, col, col_b, unit = place
+    if READ:
+        w_y += load_tile(matrix, 0, row, col_y, D, OUT, M, unit, w_y.dtype)
+    if CORE:
+        w_q += load_tile(matrix, OUT, row, col, D, D, M, unit, w_q.dtype)
+        w_k += load_tile(matrix, OUT + D, row, col, D, D, M, unit, w_k.dtype)
+        w_b += load_tile(matrix, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b.dtype)
+    return w_y, w_q, w_k, w_b
+
+
+@triton.jit
+@no_type_check
+def store_matrix(
+    matrix, place, w_y, w_q, w_k, w_b,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
+):  # fmt: skip
+    """Store the four tiles as a [D, M] matrix."""
+    M: tl.constexpr = OUT + 2 * D + RATES
+    row, col_y, col, col_b, unit = place
+    if READ:
+        store_tile(matrix, 0, row, col_y, D, OUT, M, unit, w_y)
+    if CORE:
+        store_tile(matrix, OUT, row, col, D, D, M, unit, w_q)
+        store_tile(matrix, OUT + D, row, col, D, D, M, unit, w_k)
+        store_tile(matrix, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b)

@@ -1,0 +1,129 @@
+"""Which backend runs: the names, the choice, and the sentences where one cannot."""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+import torch
+
+from srwm.ops import _backends, available_backends, delta_rule, self_referential
+
+from .inputs import make
+
+pytestmark = pytest.mark.usefixtures("as_installed")
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Pretend that only these packages are installed, and that Triton does not interpret."""
+    packages = set()
+    monkeypatch.setattr(_backends, "_is_installed", packages.__contains__)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    _backends._warn_slow.cache_clear()
+    yield packages
+    _backends._warn_slow.cache_clear()
+
+
+def test_reference_is_always_available_and_the_last(installed):
+    assert available_backends("cpu") == available_backends("cuda") == available_backends("meta") == ("reference",)
+
+
+def test_compiled_code_comes_first_on_a_cpu(installed):
+    installed.update({"numba", "triton"})
+    assert available_backends("cpu") == ("cpu", "reference")
+    assert available_backends(torch.device("cpu")) == ("cpu", "reference")
+
+
+def test_triton_interprets_on_a_cpu_only_when_asked(installed, monkeypatch):
+    installed.add("triton")
+    assert available_backends("cpu") == ("reference",)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert "triton" in available_backends("cpu")
+
+
+@pytest.mark.parametrize(("head_dim", "usable"), [(128, ("triton", "reference")), (129, ("reference",))])
+def test_triton_takes_heads_up_to_128(installed, head_dim, usable):
+    installed.update({"numba", "triton"})
+    assert available_backends(DEVICE_WITH_KERNELS, head_dim) == usable
+
+
+DEVICE_WITH_KERNELS = torch.device("cuda", 0)
+
+
+def test_automatic_choice_is_the_first_usable_backend(installed):
+    installed.update({"numba", "triton"})
+    assert _backends.choose_backend("auto", torch.device("cpu"), 4) == "cpu"
+    assert _backends.choose_backend("auto", DEVICE_WITH_KERNELS, 4) == "triton"
+
+
+def test_automatic_choice_on_a_cpu_gives_what_the_compiled_backend_gives(operator):
+    problem = make(operator)
+    assert all(map(torch.equal, problem("auto"), problem("cpu")))
+
+
+@pytest.mark.parametrize("backend", ["triton", "cpu", "fortran", ""])
+def test_a_backend_that_cannot_run_here_gets_a_sentence(installed, operator, backend):
+    sentence = f"backend='{backend}' cannot run on cpu with head size 3; usable here: \\('auto', 'reference'\\)"
+    with pytest.raises(ValueError, match=sentence):
+        make(operator)(backend)
+
+
+def test_a_head_too_large_for_triton_gets_a_sentence(operator):
+    with pytest.raises(ValueError, match="backend='triton' cannot run on cpu with head size 129; usable here"):
+        make(operator, 1, 1, 1, 129)("triton")
+
+
+def test_a_value_too_large_for_triton_gets_a_sentence():
+    with pytest.raises(ValueError, match="backend='triton' cannot run on cpu with head size 129; usable here"):
+        make("delta_rule", 1, 1, 1, 4, out=129)("triton")
+
+
+def test_a_head_too_large_for_triton_runs_elsewhere(operator):
+    problem = make(operator, 1, 1, 1, 129)
+    assert all(map(torch.equal, problem("auto"), problem("cpu")))
+
+
+def test_automatic_choice_of_the_reference_warns(installed, operator):
+    with pytest.warns(UserWarning, match='slow reference on cpu with head size 3: install numba, or pass backend="ref'):
+        make(operator)("auto")
+
+
+def test_the_warning_comes_once_for_each_head_size(installed, operator):
+    with pytest.warns(UserWarning, match="head size 3"):
+        make(operator)("auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(operator)("auto")
+    with pytest.warns(UserWarning, match="head size 4"):
+        make(operator, d=4)("auto")
+
+
+def test_the_reference_by_name_does_not_warn(installed, operator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(operator)("reference")
+
+
+def test_the_warning_says_what_large_heads_need(installed):
+    installed.add("triton")
+    with pytest.warns(UserWarning, match="head size 129: install triton and keep heads at 128 or below"):
+        _backends.choose_backend("auto", DEVICE_WITH_KERNELS, 129)
+
+
+@pytest.mark.parametrize("operator", [self_referential, delta_rule])
+def test_the_warning_points_at_the_callers_line(tmp_path, operator):
+    arguments = {
+        self_referential: "torch.zeros(1, 1, 1, 2), torch.zeros(1, 2, 9)",
+        delta_rule: "*torch.zeros(3, 1, 1, 1, 2), torch.zeros(1, 1, 1)",
+    }
+    script = tmp_path / "caller.py"
+    script.write_text(
+        "import torch\n"
+        "from srwm.ops import _backends\n"
+        f"from srwm.ops import {operator.__name__}\n"
+        "_backends._is_installed = lambda package: False\n"
+        f"{operator.__name__}({arguments[operator]})\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "always", str(script)], capture_output=True, text=True, check=True)
+    assert f"{script}:5: UserWarning: srwm runs the slow reference" in done.stderr

@@ -1,0 +1,87 @@
+"""Wrong arguments get a sentence that names them."""
+
+import pytest
+import torch
+
+from srwm.ops import delta_rule, self_referential
+
+pytestmark = pytest.mark.usefixtures("as_installed")
+
+
+def zeros(*shape, **options):
+    return torch.zeros(*shape, **options)
+
+
+SELF_REFERENTIAL = {"x": zeros(2, 5, 3, 4), "weight": zeros(3, 4, 16)}
+WRONG_SELF_REFERENTIAL = [
+    ({"x": zeros(5, 3, 4)}, r"x has shape \[5, 3, 4\]; wanted \[b, t, h, d\]"),
+    ({"x": zeros(2, 2, 5, 3, 4)}, r"x has shape \[2, 2, 5, 3, 4\]; wanted \[b, t, h, d\]"),
+    ({"x": zeros(2, 5, 3, 5)}, r"weight has shape \[3, 4, 16\]; wanted \[h, d, m\] = \[3, 5, m\] to fit x"),
+    ({"x": zeros(2, 5, 2, 4)}, r"weight has shape \[3, 4, 16\]; wanted \[h, d, m\] = \[2, 4, m\] to fit x"),
+    ({"x": zeros(2, 5, 3, 4, dtype=torch.int64)}, "x has dtype torch.int64; wanted a floating-point tensor"),
+    ({"x": zeros(2, 5, 3, 4, dtype=torch.complex64)}, "x has dtype torch.complex64; wanted a floating-point tensor"),
+    ({"x": zeros(2, 5, 3, 0), "weight": zeros(3, 0, 5)}, "weight has 5 columns for heads of size 0; .*at least 1"),
+    ({"weight": zeros(4, 16)}, r"weight has shape \[4, 16\]; wanted \[h, d, m\]"),
+    ({"weight": zeros(3, 4, 12)}, r"weight has 12 columns for heads of size 4; .*out \+ 12 with out and d at least 1"),
+    ({"weight": zeros(3, 4, 9), "learning_rates": 1}, r"weight has 9 columns .*= out \+ 9 with out and d at least 1"),
+    ({"weight": zeros(3, 4, 16, dtype=torch.bool)}, "weight has dtype torch.bool; wanted a floating-point tensor"),
+    ({"weight": zeros(3, 4, 16, device="meta")}, "weight is on meta but x is on cpu; move them to one device"),
+    ({"state": zeros(3, 4, 16)}, r"state has shape \[3, 4, 16\]; wanted \[b, h, d, m\] = \[2, 3, 4, 16\]"),
+    ({"state": zeros(1, 3, 4, 16)}, r"state has shape \[1, 3, 4, 16\]; wanted .* = \[2, 3, 4, 16\]"),
+    ({"state": zeros(2, 3, 4, 15)}, r"state has shape \[2, 3, 4, 15\]; wanted .* = \[2, 3, 4, 16\]"),
+    ({"state": zeros(2, 3, 4, 16, dtype=torch.int32)}, "state has dtype torch.int32"),
+    ({"state": zeros(2, 3, 4, 16, device="meta")}, "state is on meta but x is on cpu; move them to one device"),
+    ({"reset": zeros(2, dtype=torch.bool)}, r"reset has shape \[2\]; wanted \[b, t\] = \[2, 5\]"),
+    ({"reset": zeros(5, 2, dtype=torch.bool)}, r"reset has shape \[5, 2\]; wanted \[b, t\] = \[2, 5\]"),
+    ({"reset": zeros(2, 5)}, "reset has dtype torch.float32; wanted torch.bool, true where an episode begins"),
+    ({"reset": zeros(2, 5, dtype=torch.bool, device="meta")}, "reset is on meta but the inputs are on cpu"),
+    ({"learning_rates": 2}, r"learning_rates=2; wanted 4 \(one for each of y, q, k, beta\) or 1 \(shared\)"),
+    ({"learning_rates": 0}, "learning_rates=0; wanted 4"),
+]
+
+DELTA_RULE = {"q": zeros(2, 5, 3, 4), "k": zeros(2, 5, 3, 4), "v": zeros(2, 5, 3, 6), "beta": zeros(2, 5, 3)}
+WRONG_DELTA_RULE = [
+    ({"q": zeros(5, 3, 4)}, r"q has shape \[5, 3, 4\]; wanted \[b, t, h, d\]"),
+    ({"q": zeros(2, 5, 3, 0)}, r"q has shape \[2, 5, 3, 0\]; wanted \[b, t, h, d\] with d at least 1"),
+    ({"q": zeros(2, 5, 3, 4, dtype=torch.int64)}, "q has dtype torch.int64; wanted a floating-point tensor"),
+    ({"k": zeros(2, 5, 3, 5)}, r"k has shape \[2, 5, 3, 5\]; wanted \[b, t, h, d\] = \[2, 5, 3, 4\]"),
+    ({"k": zeros(2, 6, 3, 4)}, r"k has shape \[2, 6, 3, 4\]; wanted \[b, t, h, d\] = \[2, 5, 3, 4\]"),
+    ({"k": zeros(2, 5, 3, 4, dtype=torch.int64)}, "k has dtype torch.int64"),
+    ({"k": zeros(2, 5, 3, 4, device="meta")}, "k is on meta but q is on cpu; move them to one device"),
+    ({"v": zeros(2, 5, 3)}, r"v has shape \[2, 5, 3\]; wanted \[b, t, h, e\] = \[2, 5, 3, e\]"),
+    ({"v": zeros(2, 5, 3, 0)}, r"v has shape \[2, 5, 3, 0\]; .*with e at least 1"),
+    ({"v": zeros(2, 4, 3, 6)}, r"v has shape \[2, 4, 3, 6\]; wanted \[b, t, h, e\] = \[2, 5, 3, e\]"),
+    ({"v": zeros(2, 5, 3, 6, dtype=torch.complex64)}, "v has dtype torch.complex64"),
+    ({"v": zeros(2, 5, 3, 6, device="meta")}, "v is on meta but q is on cpu"),
+    ({"beta": zeros(2, 5, 3, 1)}, r"beta has shape \[2, 5, 3, 1\]; wanted \[b, t, h\] = \[2, 5, 3\]"),
+    ({"beta": zeros(2, 5)}, r"beta has shape \[2, 5\]; wanted \[b, t, h\] = \[2, 5, 3\]"),
+    ({"beta": zeros(2, 5, 3, dtype=torch.int8)}, "beta has dtype torch.int8"),
+    ({"beta": zeros(2, 5, 3, device="meta")}, "beta is on meta but q is on cpu"),
+    ({"state": zeros(2, 3, 6, 4)}, r"state has shape \[2, 3, 6, 4\]; wanted \[b, h, d, e\] = \[2, 3, 4, 6\]"),
+    ({"state": zeros(3, 4, 6)}, r"state has shape \[3, 4, 6\]; wanted \[b, h, d, e\] = \[2, 3, 4, 6\]"),
+    ({"state": zeros(2, 3, 4, 6, dtype=torch.int64)}, "state has dtype torch.int64"),
+    ({"state": zeros(2, 3, 4, 6, device="meta")}, "state is on meta but q is on cpu"),
+    ({"reset": zeros(5, dtype=torch.bool)}, r"reset has shape \[5\]; wanted \[b, t\] = \[2, 5\]"),
+    ({"reset": zeros(2, 5, dtype=torch.uint8)}, "reset has dtype torch.uint8; wanted torch.bool"),
+    ({"reset": zeros(2, 5, dtype=torch.bool, device="meta")}, "reset is on meta but the inputs are on cpu"),
+]
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize(("wrong", "sentence"), WRONG_SELF_REFERENTIAL)
+def test_a_wrong_argument_of_self_referential_gets_a_sentence(wrong, sentence, backend):
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        self_referential(**{**SELF_REFERENTIAL, **wrong}, backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize(("wrong", "sentence"), WRONG_DELTA_RULE)
+def test_a_wrong_argument_of_delta_rule_gets_a_sentence(wrong, sentence, backend):
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        delta_rule(**{**DELTA_RULE, **wrong}, backend=backend)
+
+
+@pytest.mark.parametrize(("operator", "right"), [(self_referential, SELF_REFERENTIAL), (delta_rule, DELTA_RULE)])
+def test_right_arguments_get_results(operator, right):
+    y, _ = operator(**right)
+    assert y.shape[:3] == (2, 5, 3)
