@@ -216,11 +216,12 @@ def forward(
     """Fill y, end and the saved errors."""
     b, t, h, d = q.shape
     blocks, constants = _constants(d, v.shape[3], end.dtype, False)
-    delta_rule_fwd_kernel[(b * h, blocks)](
-        q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
-        q if reset is None else reset.view(torch.uint8), y, end, end if error is None else error, t, h, 1,
-        SAVE=error is not None, HAS_RESET=reset is not None, **constants,
-    )  # fmt: skip
+    with torch.cuda.device_of(q):
+        delta_rule_fwd_kernel[(b * h, blocks)](
+            q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
+            q if reset is None else reset.view(torch.uint8), y, end, end if error is None else error, t, h, 1,
+            SAVE=error is not None, HAS_RESET=reset is not None, **constants,
+        )  # fmt: skip
 
 
 def backward(
@@ -246,11 +247,12 @@ def backward(
     shares = [dq, dk, dbeta]
     if blocks > 1:
         shares = [end.new_empty(blocks, *each.shape) for each in shares]
-    delta_rule_bwd_kernel[(b * h, blocks)](
-        dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end, error,
-        shares[0], shares[1], dv, shares[2], dstate, t, h, 1,
-        HAS_STATE=state is not None, HAS_RESET=reset is not None, **constants,
-    )  # fmt: skip
+    with torch.cuda.device_of(q):
+        delta_rule_bwd_kernel[(b * h, blocks)](
+            dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end, error,
+            shares[0], shares[1], dv, shares[2], dstate, t, h, 1,
+            HAS_STATE=state is not None, HAS_RESET=reset is not None, **constants,
+        )  # fmt: skip
     if blocks > 1:
         for gradient, share in zip((dq, dk, dbeta), shares, strict=True):
             gradient.copy_(share.sum(0))

@@ -5,9 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from .._tiles import (
-    dot_rows, dot_share, from_lanes, mat_vec_share, outer, rows, sum_both, sum_four, vec_mat, zeros
-)  # fmt: skip
+from .._tiles import dot_rows, dot_share, from_lanes, mat_vec_share, outer, rows, sum_both, sum_four, vec_mat, zeros
 from ._matrix import add_matrix, store_matrix
 
 
@@ -35,6 +33,20 @@ def _load_step(
     d_k = tl.load(difference + OUT + D + col, mask=(col < D) & CORE, other=0.0)
     d_b = tl.load(difference + OUT + 2 * D + col_b, mask=(col_b < RATES) & CORE, other=0.0)
     return b_x, b_q, b_k, rate_y, rate_q, rate_k, rate_b, b_dy, d_y, d_q, d_k, d_b
+
+
+@triton.jit
+@no_type_check
+def _undo(w, g, difference, rate, k, u, dk, du, NB: tl.constexpr):
+    """Undo the update of one part, and pass its gradient g on to what it was made of; dk, du are shares of sums."""
+    write = rate * difference
+    w -= outer(k, write)
+    kg = vec_mat(k, g)
+    dk += mat_vec_share(g, write, NB)
+    d_difference = rate * kg
+    du += mat_vec_share(w, d_difference, NB)
+    g += outer(u, d_difference)
+    return w, g, dk, du, dot_share(kg, difference, NB)
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads"])
@@ -118,48 +130,19 @@ def self_referential_bwd_kernel(
         here = t * heads
         u = b_q - b_k
 
-        # Shares of dk, du, dx and of the gradients of the four rates, summed over the columns of this program.
+        # Shares of the sums over columns: of dk, du, dx, and of the gradients of the four rates.
         dk = zero_b
         du = zero_b
-        db_x = zero_b
+        dx_share = zero_b
         a_y = tl.zeros([NB], ACC)
         if READ:
-            write = rate_y * d_y
-            w_y -= outer(b_k, write)
-            kg = vec_mat(b_k, g_y)
-            a_y = dot_share(kg, d_y, NB)
-            dk += mat_vec_share(g_y, write, NB)
-            dd = rate_y * kg
-            du += mat_vec_share(w_y, dd, NB)
-            db_x += mat_vec_share(w_y, b_dy, NB)
-            g_y += outer(u, dd) + outer(b_x, b_dy)
+            w_y, g_y, dk, du, a_y = _undo(w_y, g_y, d_y, rate_y, b_k, u, dk, du, NB)
+            dx_share += mat_vec_share(w_y, b_dy, NB)
+            g_y += outer(b_x, b_dy)
         if CORE:
-            write = rate_q * d_q
-            w_q -= outer(b_k, write)
-            kg = vec_mat(b_k, g_q)
-            a_q = dot_share(kg, d_q, NB)
-            dk += mat_vec_share(g_q, write, NB)
-            dd = rate_q * kg
-            du += mat_vec_share(w_q, dd, NB)
-            g_q += outer(u, dd)
-
-            write = rate_k * d_k
-            w_k -= outer(b_k, write)
-            kg = vec_mat(b_k, g_k)
-            a_k = dot_share(kg, d_k, NB)
-            dk += mat_vec_share(g_k, write, NB)
-            dd = rate_k * kg
-            du += mat_vec_share(w_k, dd, NB)
-            g_k += outer(u, dd)
-
-            write = rate_b * d_b
-            w_b -= outer(b_k, write)
-            kg = vec_mat(b_k, g_b)
-            a_b = kg * d_b
-            dk += mat_vec_share(g_b, write, NB)
-            dd = rate_b * kg
-            du += mat_vec_share(w_b, dd, NB)
-            g_b += outer(u, dd)
+            w_q, g_q, dk, du, a_q = _undo(w_q, g_q, d_q, rate_q, b_k, u, dk, du, NB)
+            w_k, g_k, dk, du, a_k = _undo(w_k, g_k, d_k, rate_k, b_k, u, dk, du, NB)
+            w_b, g_b, dk, du, a_b = _undo(w_b, g_b, d_b, rate_b, b_k, u, dk, du, NB)
 
         row_dk, row_du = sum_both(dk, du)
         if CORE:
@@ -179,11 +162,11 @@ def self_referential_bwd_kernel(
             z_q = tl.reshape(z_q, [ROWS])
             z_k = tl.reshape(z_k, [ROWS])
             z_b = from_lanes(d_rate, lane, col_b)
-            db_x += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
+            dx_share += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
             g_q += outer(b_x, z_q)
             g_k += outer(b_x, z_k)
             g_b += outer(b_x, z_b)
-        row_dx = tl.sum(db_x, axis=1)
+        row_dx = tl.sum(dx_share, axis=1)
         if CORE:
             if not READ:
                 row_dx += share_x
@@ -212,17 +195,7 @@ def self_referential_bwd_kernel(
                     if HAS_STATE:
                         if start < 0:
                             w_y, w_q, w_k, w_b = add_matrix(
-                                state + matrix,
-                                place,
-                                w_y,
-                                w_q,
-                                w_k,
-                                w_b,
-                                D,
-                                OUT,
-                                RATES,
-                                CORE,
-                                READ,
+                                state + matrix, place, w_y, w_q, w_k, w_b, D, OUT, RATES, CORE, READ
                             )
                     for s in range(tl.maximum(start, 0), t):
                         _, _, s_k, s_ry, s_rq, s_rk, s_rb, _, s_d_y, s_d_q, s_d_k, s_d_b = _load_step(

@@ -112,13 +112,14 @@ def forward(
         # The core hands q, k and beta to the columns of y; nobody reads the differences.
         q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in (d, d, learning_rates))
         difference = end
-    for part in parts:
-        self_referential_fwd_kernel[(b * h, part.blocks)](
-            x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
-            y, end, q, k, beta, difference, t, h, 1,
-            KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
-            **part.constants,
-        )  # fmt: skip
+    with torch.cuda.device_of(x):
+        for part in parts:
+            self_referential_fwd_kernel[(b * h, part.blocks)](
+                x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
+                y, end, q, k, beta, difference, t, h, 1,
+                KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
+                **part.constants,
+            )  # fmt: skip
 
 
 def backward(
@@ -143,8 +144,9 @@ def backward(
             share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1)
         elif not part.constants["READ"]:
             share = share.sum(0) if share.shape[0] > 1 else share
-        self_referential_bwd_kernel[(b * h, part.blocks)](
-            dy, dend, x, weight, end if state is None else state, segment, end, *saved, share, dx, dstate,
-            end if dreset is None else dreset, t, h, 1,
-            HAS_STATE=state is not None, HAS_RESET=reset is not None, **part.constants,
-        )  # fmt: skip
+        with torch.cuda.device_of(x):
+            self_referential_bwd_kernel[(b * h, part.blocks)](
+                dy, dend, x, weight, end if state is None else state, segment, end, *saved, share, dx, dstate,
+                end if dreset is None else dreset, t, h, 1,
+                HAS_STATE=state is not None, HAS_RESET=reset is not None, **part.constants,
+            )  # fmt: skip
