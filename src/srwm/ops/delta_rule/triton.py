@@ -249,8 +249,8 @@ def backward(
         shares = [end.new_empty(blocks, *each.shape) for each in shares]
     with torch.cuda.device_of(q):
         delta_rule_bwd_kernel[(b * h, blocks)](
-            dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end, error,
-            shares[0], shares[1], dv, shares[2], dstate, t, h, 1,
+            dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end,
+            error, shares[0], shares[1], dv, shares[2], dstate, t, h, 1,
             HAS_STATE=state is not None, HAS_RESET=reset is not None, **constants,
         )  # fmt: skip
     if blocks > 1:

@@ -30,10 +30,8 @@ class _Launch(NamedTuple):
 
 
 # By the number of rows, which is the head size rounded up to a power of two.
-FUSED_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(2, 1)}
-FUSED_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2)}
-CORE_FWD = {**FUSED_FWD, 64: _Launch(4, 2), 128: _Launch(4, 8)}
-CORE_BWD = {**FUSED_BWD, 64: _Launch(32, 4), 128: _Launch(32, 16)}
+CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(2, 1), 64: _Launch(4, 2), 128: _Launch(4, 8)}
+CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(32, 4), 128: _Launch(32, 16)}
 READ_FWD = {
     8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(8, 1, 16)
 }  # fmt: skip
@@ -41,8 +39,10 @@ READ_BWD = {
     8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 32), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
-MAX_FUSED = 1024
-"""The largest part y, rows times columns, that shares a program with the core: with more, registers run out."""
+
+def _fits_one_program(rows: int, columns: int) -> bool:
+    """Whether the part y of a matrix can share a program with the core; with more, registers run out."""
+    return rows <= 32 and rows * columns <= 1024
 
 
 class _Part(NamedTuple):
@@ -58,22 +58,20 @@ def _parts(d: int, out: int, rates: int, dtype: torch.dtype, crowded: bool, back
     rows = max(8, triton.next_power_of_2(d))
     wide = triton.next_power_of_2(out)
     core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
-    fused = rows in FUSED_FWD and rows * wide <= MAX_FUSED
-    if fused:
-        launches = [(True, True, (FUSED_BWD if backward else FUSED_FWD)[rows])]
+    if _fits_one_program(rows, wide):
+        launches = [(True, True, core[rows])]
     else:
         launches = [(True, False, core[rows]), (False, True, read[rows])]
     parts = []
     for runs_core, runs_read, launch in launches:
-        columns = launch.warps * 32 // launch.lanes
-        nb = min(columns, rows)
+        nb = min(launch.warps * 32 // launch.lanes, rows)
         block = launch.block or max(wide, nb)
         constants: dict[str, Any] = {
             "D": d, "OUT": out, "RATES": rates, "ROWS": rows, "BLOCK": block, "NB": nb, "LANES": launch.lanes,
             "ACC": tl.float64 if dtype == torch.float64 else tl.float32,
             "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps,
         }  # fmt: skip
-        if fused and crowded:
+        if crowded and runs_core and rows <= 16:
             constants["maxnreg"] = 128
         parts.append(_Part(1 if runs_core else triton.cdiv(out, block), constants))
     return parts[::-1] if backward else parts
