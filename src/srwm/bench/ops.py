@@ -19,7 +19,7 @@ from srwm.ops import Backend, available_backends, delta_rule, self_referential
 
 from ._measure import interleaved_ms, peak_bytes
 
-REFERENCE_BYTES = 40 << 30
+REFERENCE_BYTES = 12 << 30
 """The reference keeps some matrices of every step for its backward pass; beyond this it is not run on a GPU."""
 
 
@@ -107,7 +107,7 @@ def bench_ops(device: str = "auto", json_path: Path | None = None, quick: bool =
     with console.status("measuring") as status:
         for case in cases:
             status.update(f"{case.operator} {case.shape}")
-            rows.append(_measure(case, place, budget_s=0.1 if quick else 2.0))
+            rows.append(_measure(case, place, budget_s=0.1 if quick else 1.0))
     about = _environment(place)
     _print(console, rows, about)
     if json_path is not None:

@@ -58,7 +58,9 @@ def outer(v, g):
 def mat_vec_share(w, g, NB: tl.constexpr):
     """Each thread's share of W g, a sum over columns: [A, N, B], [N] -> [A, NB, B]."""
     p = w * g[None, :, None]
-    return tl.sum(tl.reshape(p, [p.shape[0], p.shape[1] // NB, NB, p.shape[2]]), axis=1)
+    if p.shape[1] > NB:
+        p = tl.sum(tl.reshape(p, [p.shape[0], p.shape[1] // NB, NB, p.shape[2]]), axis=1)
+    return p
 
 
 @triton.jit
@@ -72,7 +74,10 @@ def sum_both(a, b):
 @no_type_check
 def dot_share(a, b, NB: tl.constexpr):
     """Each thread's share of the inner product of two column vectors: [N], [N] -> [NB]."""
-    return tl.sum(tl.reshape(a * b, [a.shape[0] // NB, NB]), axis=0)
+    p = a * b
+    if p.shape[0] > NB:
+        p = tl.sum(tl.reshape(p, [p.shape[0] // NB, NB]), axis=0)
+    return p
 
 
 @triton.jit

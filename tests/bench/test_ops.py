@@ -1,0 +1,55 @@
+"""What `srwm bench ops` reports; how fast anything is, no test asks."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from srwm.bench import _measure, bench_ops, ops
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [
+        ops.Case("self_referential", 2, 1, 3, 4),
+        ops.Case("self_referential", 2, 1, 1, 4, gradients=False),
+        ops.Case("delta_rule", 2, 1, 3, 4),
+    ]
+    monkeypatch.setattr(ops, "CPU_CASES", cases)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_every_case_is_reported_with_its_ratio(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench_ops("cpu", tmp_path / "ops.json") == 0
+    rows = json.loads((tmp_path / "ops.json").read_text())["rows"]
+    assert [row["case"]["operator"] for row in rows] == ["self_referential", "self_referential", "delta_rule"]
+    for row in rows[::2]:
+        assert row["times_faster"] == row["reference_both_ms"] / row["both_ms"]
+    assert rows[1]["both_ms"] is None
+    assert rows[1]["times_faster"] == rows[1]["reference_forward_ms"] / rows[1]["forward_ms"]
+    assert "2x1x3x4" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_results_name_what_they_depend_on(tmp_path: Path) -> None:
+    bench_ops("cpu", tmp_path / "ops.json")
+    about = json.loads((tmp_path / "ops.json").read_text())
+    assert about["versions"]["torch"] == torch.__version__
+    assert about["threads"] == torch.get_num_threads()
+    assert about["device"]
+    assert about["date"]
+
+
+def test_least_bytes_counts_inputs_outputs_and_saved_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_measure, "ROUNDS", 1)
+    b, h, t, d = 2, 3, 5, 4
+    row = ops._measure(ops.Case("self_referential", b, h, t, d), torch.device("cpu"), budget_s=0.0)
+    # x and y, then q, k, beta and the differences.
+    assert row.least_bytes == 4 * b * h * t * (2 * d + 2 * d + 4 + 3 * d + 4)
+
+
+def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert bench_ops("cuda") == 1
+    assert "--device cpu" in capsys.readouterr().out
