@@ -50,6 +50,13 @@ def test_least_bytes_counts_inputs_outputs_and_saved_vectors(monkeypatch: pytest
 
 
 def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert bench_ops("cuda") == 1
+    _hide_the_gpu(monkeypatch)
+    assert bench_ops(GPU) == 1
     assert "--device cpu" in capsys.readouterr().out
+
+
+GPU = "cuda"
+
+
+def _hide_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -1,5 +1,6 @@
 """Runs a compiled loop over heads on as many threads as PyTorch would use."""
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +66,7 @@ def over_heads(loop: Callable[..., None], heads: int, work: int, *arrays: Any) -
     if _pool is None or _pool._max_workers < threads - 1:
         _pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="srwm")
     bounds = [heads * i // threads for i in range(threads + 1)]
-    waiting = [_pool.submit(loop, *span, *arrays) for span in zip(bounds[1:-1], bounds[2:], strict=True)]
+    waiting = [_pool.submit(loop, *span, *arrays) for span in itertools.pairwise(bounds[1:])]
     loop(bounds[0], bounds[1], *arrays)
     for share in waiting:
         share.result()

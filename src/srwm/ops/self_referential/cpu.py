@@ -186,7 +186,7 @@ def forward(
         *(table(each, x) for each in (x, weight, state)),
         flags(reset),
         learning_rates,
-        *(table(each, x) for each in (y, end, *(saved or [None] * 4))),
+        *(table(each, x) for each in (y, end, *(saved or (None,) * 4))),
     )
 
 
