@@ -197,7 +197,7 @@ def assert_agree(problem: Problem, found: Results, expected: Results, kind: str,
 
 
 def assert_within_the_error_of_half_precision(found: Results, reference: Results, truth: Results) -> None:
-    """Check all results against twice the error the reference makes with the same half-precision inputs, and a little."""
+    """Check all results against twice the error of the reference on the same half-precision inputs, and a little."""
     extra, measure, _ = TOLERANCES["half precision"]
     for name in truth:
         error, allowed = (distance(each[name], truth[name], measure) for each in (found, reference))

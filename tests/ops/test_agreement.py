@@ -4,7 +4,6 @@ import functools
 
 import pytest
 import torch
-from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.graph import saved_tensors_hooks
 
 from .inputs import OPERATORS, Case, Problem, Results, assert_agree, make, normal, solve
@@ -23,6 +22,7 @@ CASES = [
     Case(2, 2, 2, 3, state=False, reset=True),
     Case(1, 3, 2, 5, out=16),
     Case(2, 3, 1, 8, out=1),
+    Case(1, 2, 1, 8, out=128, state=False),
     Case(1, 2, 1, 24, out=73, rates=1),
     Case(1, 2, 1, 96),
     Case(1, 2, 1, 128, out=120, reset=True),
@@ -38,16 +38,6 @@ def solved(operator: str, case: Case, backend: str) -> Results:
     return solve(make(operator, *case), backend)
 
 
-def inputs_of_gradcheck(problem: Problem):
-    """A function of tensors that gather gradients, and these tensors."""
-    leaves = problem.leaves().tensors
-
-    def function(backend, *tensors):
-        return problem.but(**dict(zip(leaves, tensors, strict=True)))(backend)
-
-    return function, tuple(leaves.values())
-
-
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_values_agree_with_the_reference(operator, kernel, case):
     found, expected = (solved(operator, case, backend) for backend in (kernel, "reference"))
@@ -60,34 +50,6 @@ def test_every_gradient_agrees_with_the_reference(operator, kernel, case):
     found, expected = (solved(operator, case, backend) for backend in (kernel, "reference"))
     for name in expected.keys() - {"y", "end"}:
         assert_near(found[name], expected[name], "float64 gradients")
-
-
-@pytest.mark.parametrize("rates", [1, 4])
-@pytest.mark.parametrize("reset", [False, True])
-def test_gradients_of_the_reference_agree_with_finite_differences(operator, rates, reset):
-    function, tensors = inputs_of_gradcheck(make(operator, 1, 4, 2, 3, rates=rates, reset=reset))
-    assert gradcheck(functools.partial(function, "reference"), tensors)
-
-
-@pytest.mark.parametrize("rates", [1, 4])
-def test_second_derivatives_of_the_reference_agree_with_finite_differences(operator, rates):
-    function, tensors = inputs_of_gradcheck(make(operator, 1, 3, 1, 2, rates=rates))
-    assert gradgradcheck(functools.partial(function, "reference"), tensors)
-
-
-def test_gradients_of_the_kernels_agree_with_finite_differences(operator, kernel):
-    function, tensors = inputs_of_gradcheck(make(operator, 1, 4, 1, 8, reset=True))
-    # In the interpreter along a random direction: a few calls instead of two for each element.
-    quick = {"fast_mode": True, "check_undefined_grad": False} if kernel == "triton" else {}
-    assert gradcheck(functools.partial(function, kernel), tensors, **quick)
-
-
-@pytest.mark.parametrize("reset", [False, True])
-@pytest.mark.parametrize("d", [4, 8, 16, 32, 64])
-@pytest.mark.parametrize("t", [1, 2, 11, 150])
-def test_gradients_agree_with_finite_differences_at_any_length_and_head_size(operator, t, d, reset):
-    function, tensors = inputs_of_gradcheck(make(operator, 1, t, 1, d, reset=reset))
-    assert gradcheck(functools.partial(function, "cpu"), tensors, fast_mode=True)
 
 
 @pytest.mark.parametrize("share_of_end", [0.0, 1.0])

@@ -7,36 +7,41 @@ import warnings
 import pytest
 import torch
 
-from srwm.ops import _backends, available_backends, delta_rule, self_referential
+from srwm.ops import _backends, available_backends
 
 from .inputs import make
 
 pytestmark = pytest.mark.usefixtures("as_installed")
 
+GPU = torch.device("cuda")
+"""Only its name: nothing here runs on one."""
+
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Pretend that only these packages are installed, and that Triton does not interpret."""
-    packages = set()
-    monkeypatch.setattr(_backends, "_is_installed", packages.__contains__)
+    """Pretend that nothing is installed but what the test names, and that Triton does not interpret."""
+
+    def install(*packages):
+        monkeypatch.setattr(_backends, "_INSTALLED", {name: name in packages for name in ("numba", "triton")})
+
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    _backends._warn_slow.cache_clear()
-    yield packages
-    _backends._warn_slow.cache_clear()
+    monkeypatch.setattr(_backends, "_warned", set())
+    install()
+    return install
 
 
 def test_reference_is_always_available_and_the_last(installed):
-    assert available_backends("cpu") == available_backends("cuda") == available_backends("meta") == ("reference",)
+    assert available_backends("cpu") == available_backends(GPU) == available_backends("meta") == ("reference",)
 
 
 def test_compiled_code_comes_first_on_a_cpu(installed):
-    installed.update({"numba", "triton"})
+    installed("numba", "triton")
     assert available_backends("cpu") == ("cpu", "reference")
     assert available_backends(torch.device("cpu")) == ("cpu", "reference")
 
 
 def test_triton_interprets_on_a_cpu_only_when_asked(installed, monkeypatch):
-    installed.add("triton")
+    installed("triton")
     assert available_backends("cpu") == ("reference",)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     assert "triton" in available_backends("cpu")
@@ -44,17 +49,14 @@ def test_triton_interprets_on_a_cpu_only_when_asked(installed, monkeypatch):
 
 @pytest.mark.parametrize(("head_dim", "usable"), [(128, ("triton", "reference")), (129, ("reference",))])
 def test_triton_takes_heads_up_to_128(installed, head_dim, usable):
-    installed.update({"numba", "triton"})
-    assert available_backends(DEVICE_WITH_KERNELS, head_dim) == usable
-
-
-DEVICE_WITH_KERNELS = torch.device("cuda", 0)
+    installed("numba", "triton")
+    assert available_backends(GPU, head_dim) == usable
 
 
 def test_automatic_choice_is_the_first_usable_backend(installed):
-    installed.update({"numba", "triton"})
+    installed("numba", "triton")
     assert _backends.choose_backend("auto", torch.device("cpu"), 4) == "cpu"
-    assert _backends.choose_backend("auto", DEVICE_WITH_KERNELS, 4) == "triton"
+    assert _backends.choose_backend("auto", GPU, 4) == "triton"
 
 
 def test_automatic_choice_on_a_cpu_gives_what_the_compiled_backend_gives(operator):
@@ -106,24 +108,24 @@ def test_the_reference_by_name_does_not_warn(installed, operator):
 
 
 def test_the_warning_says_what_large_heads_need(installed):
-    installed.add("triton")
+    installed("triton")
     with pytest.warns(UserWarning, match="head size 129: install triton and keep heads at 128 or below"):
-        _backends.choose_backend("auto", DEVICE_WITH_KERNELS, 129)
+        _backends.choose_backend("auto", GPU, 129)
 
 
-@pytest.mark.parametrize("operator", [self_referential, delta_rule])
-def test_the_warning_points_at_the_callers_line(tmp_path, operator):
-    arguments = {
-        self_referential: "torch.zeros(1, 1, 1, 2), torch.zeros(1, 2, 9)",
-        delta_rule: "*torch.zeros(3, 1, 1, 1, 2), torch.zeros(1, 1, 1)",
-    }
+def test_the_warning_points_at_the_callers_line(tmp_path):
     script = tmp_path / "caller.py"
     script.write_text(
         "import torch\n"
         "from srwm.ops import _backends\n"
-        f"from srwm.ops import {operator.__name__}\n"
-        "_backends._is_installed = lambda package: False\n"
-        f"{operator.__name__}({arguments[operator]})\n"
+        "from srwm.ops import delta_rule, self_referential\n"
+        "_backends._INSTALLED = {'numba': False, 'triton': False}\n"
+        "self_referential(torch.zeros(1, 1, 1, 2), torch.zeros(1, 2, 9))\n"
+        "delta_rule(*torch.zeros(3, 1, 1, 1, 4), torch.zeros(1, 1, 1))\n"
     )
     done = subprocess.run([sys.executable, "-W", "always", str(script)], capture_output=True, text=True, check=True)
-    assert f"{script}:5: UserWarning: srwm runs the slow reference" in done.stderr
+    for line, head_dim in ((5, 2), (6, 4)):
+        assert (
+            f"{script}:{line}: UserWarning: srwm runs the slow reference on cpu with head size {head_dim}"
+            in done.stderr
+        )

@@ -126,9 +126,9 @@ PATTERNS = torch.tensor(
 )
 
 
-@pytest.mark.parametrize("state", [False, True])
-def test_rows_are_reset_each_at_its_own_steps(operator, kernel, state):
-    problem = make(operator, len(PATTERNS), 4, 1, 3, state=state).with_reset(PATTERNS)
+@pytest.mark.parametrize(("d", "out"), [(3, 3), (20, 40)], ids=["one program a head", "several programs a head"])
+def test_rows_are_reset_each_at_its_own_steps(operator, kernel, d, out):
+    problem = make(operator, len(PATTERNS), 4, 1, d, out).with_reset(PATTERNS)
     assert_agree(problem, solve(problem, kernel), solve(problem, "reference"), "float64")
 
 

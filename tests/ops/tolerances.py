@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 
@@ -11,7 +10,7 @@ class Tolerance(NamedTuple):
 
     limit: float
     measure: str
-    """"absolute": the largest difference. "relative": the root mean square of the difference over that of the expected."""
+    """"absolute": the largest difference. "relative": its root mean square over that of what was expected."""
     reason: str
 
 
@@ -22,12 +21,16 @@ TOLERANCES = {
     "float64 gradients": Tolerance(
         1e-10, "absolute", "As the values, and earlier matrices are undone from the last one; 1e-12 is reached."
     ),
+    "float64 on a GPU values": Tolerance(1e-10, "absolute", "As on a CPU, with the device's own exponential."),
+    "float64 on a GPU gradients": Tolerance(1e-10, "absolute", "As on a CPU, with the device's own exponential."),
     "float32 split": Tolerance(
         1e-6, "relative", "The kernels hold weight + state; a cut rounds that sum once more, by 6e-8; 2e-7 is reached."
     ),
     "float32 values": Tolerance(1e-5, "relative", "Promised against float64; 8e-7 is reached, at 1,000 steps."),
     "float32 end": Tolerance(
-        3e-6, "relative", "The rounded thing is weight + state, so the state is compared as a part of it; 1e-6 is reached."
+        3e-6,
+        "relative",
+        "What gets rounded is weight + state, so the state is compared as part of it; 1e-6 is reached.",
     ),
     "float32 gradients": Tolerance(1e-4, "relative", "Promised against float64; 4e-6 is reached, at 1,000 steps."),
     "half precision": Tolerance(

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 
@@ -29,6 +30,15 @@ def segments(reset: Tensor) -> Tensor:
 def requires_grad(*tensors: Tensor | None) -> bool:
     """Whether a gradient will be asked for with respect to any of the tensors."""
     return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def refuse_forward_mode(operator: str, *tensors: Tensor | None) -> None:
+    """Refuse tensors that carry a tangent: the kernels would silently drop it."""
+    # Outside a dual level no tensor has one, and a graph being compiled knows none.
+    if torch.compiler.is_compiling() or forward_ad._current_level < 0:
+        return
+    if any(tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors):
+        raise RuntimeError(f'{operator} has no forward-mode derivative in a fast backend; pass backend="reference"')
 
 
 def runs_eagerly(*tensors: Tensor | None) -> bool:

@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 
 from .._checks import state_dtype
-from .._kernels import contiguous, kernels, refuse_second_derivative, requires_grad, runs_eagerly
+from .._kernels import (
+    contiguous,
+    kernels,
+    refuse_forward_mode,
+    refuse_second_derivative,
+    requires_grad,
+    runs_eagerly,
+)
 
 
 def forward(
@@ -121,6 +128,7 @@ def run(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None, backend: str
 ) -> tuple[Tensor, Tensor]:
     """Run a fast backend: through the operator PyTorch knows where something traces the call, directly elsewhere."""
+    refuse_forward_mode("delta_rule", q, k, v, beta, state)
     needs_grad = requires_grad(q, k, v, beta, state)
     inputs = (q, k, v, beta, state, reset, needs_grad, backend)
     if not runs_eagerly(q, k, v, beta, state):

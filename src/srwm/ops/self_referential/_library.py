@@ -6,7 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._kernels import contiguous, kernels, refuse_second_derivative, requires_grad, runs_eagerly
+from .._kernels import (
+    contiguous,
+    kernels,
+    refuse_forward_mode,
+    refuse_second_derivative,
+    requires_grad,
+    runs_eagerly,
+)
 
 
 def forward(
@@ -123,6 +130,7 @@ def run(
     x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int, backend: str
 ) -> tuple[Tensor, Tensor]:
     """Run a fast backend: through the operator PyTorch knows where something traces the call, directly elsewhere."""
+    refuse_forward_mode("self_referential", x, weight, state)
     needs_grad = requires_grad(x, weight, state)
     inputs = (x, weight, state, reset, learning_rates, needs_grad, backend)
     if not runs_eagerly(x, weight, state):

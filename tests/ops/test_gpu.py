@@ -1,0 +1,477 @@
+"""The Triton kernels on a GPU.
+
+Runs under pytest, and where there is none as `python tests/ops/test_gpu.py [WORD...]`, which takes the tests that have
+one of the words in their names.
+"""
+
+import itertools
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+
+try:
+    import pytest
+except ImportError:  # The machine with the GPU may have little more than torch and Triton.
+    pytest = None
+
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from ops.inputs import (
+    OPERATORS,
+    Case,
+    Problem,
+    assert_agree,
+    assert_same,
+    assert_within_the_error_of_half_precision,
+    make,
+    normal,
+    solve,
+)
+from ops.tolerances import assert_near
+from srwm.ops import available_backends
+
+pytestmark = pytest.mark.gpu if pytest else None
+
+
+if pytest:
+    Skipped = pytest.skip.Exception
+else:
+
+    class Skipped(Exception):
+        """Says why a test does not run here."""
+
+
+def cases(**parameters):
+    """Run a test for every combination of these values: under pytest, and as a script."""
+    combinations = list(itertools.product(*parameters.values()))
+
+    def mark(test):
+        test.combinations = [dict(zip(parameters, values, strict=True)) for values in combinations]
+        if pytest is None:
+            return test
+        ids = [label(combination) for combination in test.combinations]
+        return pytest.mark.parametrize(tuple(parameters), combinations, ids=ids)(test)
+
+    return mark
+
+
+def label(arguments):
+    """A combination of values in few words."""
+    words = []
+    for value in arguments.values():
+        if isinstance(value, Case):
+            fields = value._asdict().items()
+            value = ",".join(f"{name}={each}" for name, each in fields if each != Case._field_defaults[name])
+        words.append(str(value))
+    return "; ".join(words)
+
+
+def on_gpu(operator, *args, **options) -> Problem:
+    return make(operator, *args, **options).to("cuda")
+
+
+def truth_of(problem: Problem):
+    """The reference in float64, on the GPU."""
+    return solve(problem.to(torch.float64), "reference")
+
+
+def with_a_value_that_fits(operator: str, case: Case) -> Case:
+    """The delta rule takes values up to 128; a matrix that modifies itself takes y of any size."""
+    fits = operator == "self_referential" or case.out is None
+    return case if fits else case._replace(out=min(case.out, 128))
+
+
+# The six shapes of the benchmark, with as many steps as the reference has room for; and 1,000 steps of a small batch.
+SHAPES = [
+    Case(128, 6, 16, 16, state=False),
+    Case(32, 150, 16, 16, state=False),
+    Case(2, 1000, 16, 16, state=False),
+    Case(128, 100, 16, 16, state=False),
+    Case(64, 100, 8, 32, state=False),
+    Case(64, 100, 4, 64, state=False),
+    Case(2, 1000, 2, 32, state=False),
+    Case(2, 1000, 1, 64, state=False),
+]
+
+HEAD_SIZES = [1, 3, 8, 16, 20, 28, 32, 48, 64, 96, 128]
+
+WIDE = [Case(2, 9, 2, d, out=3 * d + 1, rates=1, reset=True) for d in (1, 3, 16, 28, 64)]
+"""As wide as the SR-DeltaNet needs it, with one learning rate."""
+
+
+@cases(operator=OPERATORS, case=SHAPES)
+def test_float32_agrees_with_float64(operator, case):
+    problem = on_gpu(operator, *case, dtype=torch.float32)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(operator=OPERATORS, d=HEAD_SIZES)
+def test_every_head_size_agrees_with_float64(operator, d):
+    problem = on_gpu(operator, 3, 9, 2, d, reset=True, dtype=torch.float32)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(operator=OPERATORS, case=[*WIDE, Case(2, 5, 1, 128, out=385)])
+def test_y_may_be_wider_than_a_head(operator, case):
+    problem = on_gpu(operator, *with_a_value_that_fits(operator, case), dtype=torch.float32)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(operator=OPERATORS, case=[Case(2, 9, 2, d, reset=True) for d in (5, 16, 64)])
+def test_float64_agrees_with_the_reference(operator, case):
+    problem = on_gpu(operator, *case)
+    assert_agree(problem, solve(problem, "triton"), solve(problem, "reference"), "float64 on a GPU")
+
+
+@cases(operator=OPERATORS, state=[False, True], reset=[False, True], rates=[1, 4])
+def test_every_option_agrees_with_float64(operator, state, reset, rates):
+    problem = on_gpu(operator, 3, 20, 2, 16, rates=rates, state=state, reset=reset, dtype=torch.float32)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(operator=OPERATORS, d=[16, 20, 64], dtype=[torch.bfloat16, torch.float16])
+def test_half_precision_inputs_cost_little_more_than_in_the_reference(operator, d, dtype):
+    problem = on_gpu(operator, 4, 30, 2, d, reset=True, dtype=dtype)
+    found, reference = (solve(problem, backend) for backend in ("triton", "reference"))
+    assert (found["y"].dtype, found["end"].dtype) == (dtype, torch.float32)
+    assert_within_the_error_of_half_precision(found, reference, truth_of(problem))
+
+
+@cases(operator=OPERATORS, dtype=[torch.bfloat16, torch.float16])
+def test_half_precision_inputs_with_a_float32_state_agree(operator, dtype):
+    problem = on_gpu(operator, 4, 30, 2, 16, dtype=torch.float32)
+    problem = problem.but(**{name: tensor.to(dtype) for name, tensor in problem.timed.items()})
+    found, reference = (solve(problem, backend) for backend in ("triton", "reference"))
+    assert_within_the_error_of_half_precision(found, reference, truth_of(problem))
+
+
+@cases(operator=OPERATORS)
+def test_steps_one_at_a_time_equal_the_whole(operator):
+    problem = on_gpu(operator, 48, 12, 8, 16, dtype=torch.float32)
+    y, end = problem("triton")
+    ys, state = [], problem.inputs["state"]
+    for t in range(problem.steps):
+        y_t, state = problem.cut(t, t + 1, state)("triton")
+        ys.append(y_t)
+    assert_near(torch.cat(ys, dim=1), y, "float32 split")
+    assert_near(state, end, "float32 split")
+
+
+@cases(operator=OPERATORS)
+def test_split_equals_whole_at_every_cut(operator):
+    problem = on_gpu(operator, 2, 9, 2, 16, dtype=torch.float32)
+    y, end = problem("triton")
+    for cut in range(problem.steps + 1):
+        y_1, middle = problem.cut(None, cut, problem.inputs["state"])("triton")
+        y_2, end_2 = problem.cut(cut, None, middle)("triton")
+        assert_near(torch.cat([y_1, y_2], dim=1), y, "float32 split")
+        assert_near(end_2, end, "float32 split")
+
+
+@cases(operator=OPERATORS, case=[Case(16, 60, 4, 16, reset=True), Case(4, 20, 2, 28), Case(4, 20, 2, 64)])
+def test_20_runs_give_equal_bits(operator, case):
+    problem = on_gpu(operator, *case, dtype=torch.float32)
+    first = solve(problem, "triton")
+    for _ in range(19):
+        assert_same(solve(problem, "triton"), first)
+
+
+@cases(operator=OPERATORS)
+def test_20_runs_give_equal_bits_in_half_precision(operator):
+    problem = on_gpu(operator, 16, 60, 4, 16, reset=True, dtype=torch.bfloat16)
+    first = solve(problem, "triton")
+    for _ in range(19):
+        assert_same(solve(problem, "triton"), first)
+
+
+@cases(operator=OPERATORS)
+def test_values_agree_without_gradients(operator):
+    # Nothing is saved then: another kernel, whose roundings may differ.
+    problem = on_gpu(operator, 4, 20, 2, 16, reset=True, dtype=torch.float32)
+    y, end = problem.leaves()("triton")
+    with torch.no_grad():
+        y_plain, end_plain = problem("triton")
+    assert_near(y_plain, y, "float32 values")
+    assert_near(end_plain, end, "float32 values")
+
+
+def gradients(problem: Problem, incoming):
+    """y, end and the gradients of all inputs, from given gradients of y and end; capturable in a CUDA graph."""
+    results = problem("triton")
+    return [*results, *torch.autograd.grad(results, list(problem.tensors.values()), incoming)]
+
+
+@cases(operator=OPERATORS, reset=[False, True])
+def test_replay_of_a_cuda_graph_gives_equal_bits(operator, reset):
+    problem = on_gpu(operator, 4, 20, 2, 16, reset=reset, dtype=torch.float32).leaves()
+    with torch.no_grad():  # A graph of autograd kept from outside the capture would tie it to the default stream.
+        y, end = problem("triton")
+    incoming = [normal(*each.shape, seed=5, device="cuda").float() for each in (y, end)]
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # PyTorch asks for a rehearsal on another stream.
+        for _ in range(3):
+            gradients(problem, incoming)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = gradients(problem, incoming)
+    # Other numbers in the same places, twice.
+    for seed in (11, 12):
+        other = on_gpu(operator, 4, 20, 2, 16, dtype=torch.float32, seed=seed).tensors
+        with torch.no_grad():
+            for name, tensor in problem.tensors.items():
+                tensor.copy_(other[name])
+        graph.replay()
+        torch.cuda.synchronize()
+        found = [each.detach().clone() for each in captured]
+        expected = gradients(problem, incoming)
+        assert all(map(torch.equal, found, expected))
+
+
+@cases(operator=OPERATORS, reset=[False, True])
+def test_compiled_to_one_graph_it_gives_equal_bits(operator, reset):
+    problem = on_gpu(operator, 4, 20, 2, 16, reset=reset, dtype=torch.float32)
+
+    def run(*tensors):
+        return OPERATORS[operator](*tensors, reset=problem.reset, backend="triton")
+
+    torch.compiler.reset()
+    compiled = torch.compile(run, fullgraph=True)
+    found = solve(problem, lambda leaves: compiled(*leaves.inputs.values()))
+    assert_same(found, solve(problem, "triton"))
+
+
+@cases(operator=OPERATORS)
+def test_compiled_for_any_sizes_it_gives_equal_bits_at_each(operator):
+    def run(*tensors):
+        return OPERATORS[operator](*tensors, backend="triton")
+
+    torch.compiler.reset()
+    compiled = torch.compile(run, fullgraph=True, dynamic=True)
+    for b, t, h in [(4, 20, 2), (3, 7, 5), (2, 31, 3)]:
+        problem = on_gpu(operator, b, t, h, 16, dtype=torch.float32)
+        found = solve(problem, lambda leaves: compiled(*leaves.inputs.values()))
+        assert_same(found, solve(problem, "triton"))
+
+
+@cases(operator=OPERATORS)
+def test_the_operator_passes_opcheck(operator):
+    problem = on_gpu(operator, 2, 3, 2, 5, out=4, reset=True).leaves()
+    given = (*problem.inputs.values(), problem.reset, *problem.options.values(), True, "triton")
+    torch.library.opcheck(getattr(torch.ops.srwm, operator).default, given)
+
+
+@cases(operator=OPERATORS)
+def test_autocast_changes_no_bit_of_float32(operator):
+    problem = on_gpu(operator, 4, 20, 2, 16, dtype=torch.float32)
+
+    def in_autocast(leaves):
+        with torch.autocast("cuda", torch.bfloat16):
+            return leaves("triton")
+
+    found = solve(problem, in_autocast)
+    assert found["end"].dtype == torch.float32
+    assert_same(found, solve(problem, "triton"))
+
+
+@cases(operator=OPERATORS)
+def test_another_stream_gives_equal_bits(operator):
+    problem = on_gpu(operator, 16, 60, 4, 16, reset=True, dtype=torch.float32)
+    expected = solve(problem, "triton")
+    torch.cuda.synchronize()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        found = solve(problem, "triton")
+    side.synchronize()
+    assert_same(found, expected)
+
+
+@cases(operator=OPERATORS)
+def test_4096_steps_stay_finite(operator):
+    problem = on_gpu(operator, 4, 4096, 4, 16, dtype=torch.float32)
+    results = solve(problem, "triton")
+    sys.stdout.write(f"{operator}: norm of the state after 4096 steps {results['end'].norm().item():.3g}\n")
+    assert all(tensor.isfinite().all() for tensor in results.values())
+
+
+@cases(operator=OPERATORS)
+def test_uninitialised_memory_reaches_no_result(operator):
+    problem = on_gpu(operator, 3, 5, 2, 20, out=7, reset=True, dtype=torch.float32)
+    expected = solve(problem, "triton")
+    torch.use_deterministic_algorithms(True)  # Fills every new empty tensor with NaN.
+    try:
+        assert torch.empty(3, device="cuda").isnan().all()
+        found = solve(problem, "triton")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert_same(found, expected)
+
+
+@cases(operator=OPERATORS)
+def test_inputs_stay_as_they_are(operator):
+    problem = on_gpu(operator, 3, 5, 2, 20, reset=True, dtype=torch.float32)
+    before = problem.map(torch.clone)
+    solve(problem, "triton")
+    assert all(map(torch.equal, problem.tensors.values(), before.tensors.values()))
+
+
+@cases(operator=OPERATORS)
+def test_strides_do_not_matter(operator):
+    problem = on_gpu(operator, 3, 5, 2, 20, dtype=torch.float32)
+    strided = problem.map(lambda tensor: tensor.transpose(0, -1).contiguous().transpose(0, -1))
+    assert not any(tensor.is_contiguous() for tensor in strided.tensors.values())
+    assert_same(solve(strided, "triton"), solve(problem, "triton"))
+
+
+@cases(operator=OPERATORS, d=[16, 20])
+def test_no_gradient_crosses_a_reset(operator, d):
+    reset = torch.zeros(3, 6, dtype=torch.bool, device="cuda")
+    reset[:, 4] = True
+    problem = on_gpu(operator, 3, 6, 2, d, dtype=torch.float32).with_reset(reset)
+    found = solve(problem, "triton", lambda y, end: y[:, 4:].square().sum() + end.square().sum())
+    assert all((found[f"d {name}"][:, :4] == 0.0).all() for name in problem.timed)
+    assert (found["d state"] == 0.0).all()
+
+
+@cases(operator=OPERATORS, d=[16, 20])
+def test_nan_in_one_row_reaches_no_other(operator, d):
+    problem = on_gpu(operator, 3, 6, 2, d, dtype=torch.float32)
+    poisoned = problem.map(torch.clone)
+    for tensor in poisoned.timed.values():
+        tensor[0] = float("nan")
+
+    def loss(y, end):
+        return y[1:].square().sum() + end[1:].square().sum()
+
+    found, expected = solve(poisoned, "triton", loss), solve(problem, "triton", loss)
+    for name in ("y", "end", *(f"d {name}" for name in problem.timed), "d state"):
+        assert torch.equal(found[name][1:], expected[name][1:]), name
+    assert found["y"][0].isnan().all()
+
+
+@cases(operator=OPERATORS)
+def test_a_second_derivative_is_refused(operator):
+    problem = on_gpu(operator, dtype=torch.float32).leaves()
+    y, end = problem("triton")
+    leaves = list(problem.tensors.values())
+    first = torch.autograd.grad(y.sin().sum() + end.sum(), leaves, create_graph=True)
+    sentence = "no error was raised"
+    try:
+        torch.autograd.grad(sum(each.square().sum() for each in first), leaves)
+    except RuntimeError as error:
+        sentence = str(error)
+    assert 'backend="reference"' in sentence
+
+
+@cases(operator=OPERATORS, empty=["b", "t", "h"])
+def test_empty_sizes_give_empty_results(operator, empty):
+    problem = on_gpu(operator, **{"b": 2, "t": 3, "h": 2, empty: 0}, dtype=torch.float32)
+    found = solve(problem, "triton")
+    assert found["y"].numel() == 0
+    assert torch.equal(found["end"], problem.inputs["state"])
+    assert all(not found[f"d {name}"].any() for name in problem.timed)
+
+
+@cases(operator=OPERATORS)
+def test_automatic_choice_is_triton_up_to_its_largest_head_and_warns_beyond(operator):
+    assert available_backends("cuda", 128)[0] == "triton"
+    assert available_backends("cuda", 129) == ("reference",)
+    problem = on_gpu(operator, 2, 3, 2, 16, dtype=torch.float32)
+    assert all(map(torch.equal, problem("auto"), problem("triton")))
+    # The warning comes once for each size.
+    too_large = 129 + list(OPERATORS).index(operator)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        on_gpu(operator, 1, 1, 1, too_large, dtype=torch.float32)("auto")
+    assert any(f"slow reference on cuda with head size {too_large}" in str(each.message) for each in caught)
+
+
+def many_rows(operator: str, b: int) -> Problem:
+    """A problem of 262,144 numbers for each row and input, in half precision, drawn on the GPU."""
+    t, h, d = 1024, 16, 16
+    torch.manual_seed(0)
+    draw = {"dtype": torch.bfloat16, "device": "cuda"}
+    if operator == "self_referential":
+        weight = torch.randn(h, d, 3 * d + 4, device="cuda") / 4
+        return Problem(operator, {"x": torch.randn(b, t, h, d, **draw), "weight": weight, "state": None})
+    q, k, v = (torch.randn(b, t, h, d, **draw) for _ in range(3))
+    beta = torch.rand(b, t, h, **draw)
+    return Problem(operator, {"q": q.softmax(-1), "k": k.softmax(-1), "v": v, "beta": beta, "state": None})
+
+
+def needs(gib: int):
+    free, _ = torch.cuda.mem_get_info()
+    if free < gib << 30:
+        raise Skipped(f"runs where {gib} GiB of GPU memory are free")
+
+
+@cases(operator=OPERATORS)
+def test_tensors_of_more_than_2_to_the_31_elements_are_addressed_right(operator):
+    needs(60)
+    b = 8200  # Element 2^31 is the first of row 8192.
+    problem = many_rows(operator, b)
+    assert all(tensor.numel() > 2**31 for name, tensor in problem.timed.items() if name != "beta")
+    y, end = problem("triton")
+    # Enough rows to fill the GPU, as the whole does: then the same program runs.
+    for rows in (slice(0, 100), slice(b - 100, b)):
+        y_few, end_few = problem.rows(rows)("triton")
+        assert torch.equal(y[rows], y_few)
+        assert torch.equal(end[rows], end_few)
+    assert y[-1].isfinite().all()
+
+
+@cases(operator=OPERATORS)
+def test_saved_tensors_of_more_than_2_to_the_31_elements_are_addressed_right(operator):
+    needs(60)
+    # The matrix has 52 columns of which every step saves a difference; the error of the delta rule has 16.
+    b = 2600 if operator == "self_referential" else 8200
+    problem = many_rows(operator, b)
+    last = slice(b - 100, b)
+
+    def gradients_of(problem, rows):
+        leaves = problem.leaves(problem.timed)
+        y, _ = leaves("triton")
+        return torch.autograd.grad(y[rows].float().square().sum(), list(leaves.timed.values()))
+
+    found = gradients_of(problem, last)
+    expected = gradients_of(problem.rows(last), slice(None))
+    for name, one, two in zip(problem.timed, found, expected, strict=True):
+        assert torch.equal(one[last], two), name
+        assert (two != 0).any(), name
+    # No gradient was given to the others.
+    assert all(not each[:4].any() for each in found)
+
+
+def main(words):
+    """Run the tests whose names hold one of the words, or all; say what came of each."""
+    if not torch.cuda.is_available():
+        sys.stdout.write("these tests run where torch finds a CUDA device\n")
+        return 2
+    tests = [test for name, test in globals().items() if name.startswith("test_")]
+    counts = {"pass": 0, "skip": 0, "FAIL": 0}
+    for test in tests:
+        if words and not any(word in test.__name__ for word in words):
+            continue
+        for arguments in test.combinations:
+            outcome, reason = "pass", ""
+            try:
+                test(**arguments)
+            except Skipped as skipped:
+                outcome, reason = "skip", f": {skipped}"
+            except Exception:
+                outcome, reason = "FAIL", f"\n{traceback.format_exc()}"
+            torch.cuda.empty_cache()
+            counts[outcome] += 1
+            sys.stdout.write(f"{outcome} {test.__name__}[{label(arguments)}]{reason}\n")
+            sys.stdout.flush()
+    sys.stdout.write(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + "\n")
+    return 1 if counts["FAIL"] or not counts["pass"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
