@@ -33,25 +33,31 @@ def test_more_threads_than_heads_change_no_bit(operator):
     assert_same(solve_with(32, operator), solve_with(1, operator))
 
 
-def test_work_is_shared_among_threads(operator, monkeypatch):
+def share_out(loop, heads: int) -> None:
+    """Have a loop called on shares of the heads, on several threads."""
+    _threads.over_heads(loop, heads, 100 * _threads.MIN_WORK, ((1, 1),), (), None, (torch.zeros(1),))
+
+
+def test_every_head_is_worked_on_once():
     spans = []
 
-    def loop(first, last):
+    def loop(first, last, *_):
         spans.append((first, last))
 
     torch.set_num_threads(3)
-    _threads.over_heads(loop, 10, 100 * _threads.MIN_WORK)
-    assert sorted(spans) == [(0, 3), (3, 6), (6, 10)]
+    share_out(loop, 100)
+    assert len(spans) > 1
+    assert sorted(head for first, last in spans for head in range(first, last)) == list(range(100))
 
 
 def test_an_error_in_a_thread_reaches_the_caller():
-    def loop(first, last):
+    def loop(first, last, *_):
         if first > 0:
             raise MemoryError("no room")
 
     torch.set_num_threads(2)
     with pytest.raises(MemoryError, match="no room"):
-        _threads.over_heads(loop, 4, 100 * _threads.MIN_WORK)
+        share_out(loop, 4)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,122 +1,263 @@
 """The compiled loops both operators are made of on a CPU, and the compiler they share.
 
-Vectors and matrices here are scratch: rows are padded to whole machine vectors and the padding holds zeros, so the
-inner loops become vector instructions. Sums may be reordered for that, always in the same way: equal inputs give equal
-bits, whatever the number of threads.
-
-Three things about numba shape this code. Zeros are typed, because `0 * float32` is float64 to it. Inner loops run from
-0 and index with their counter alone, because of any other index it asks whether it is negative, which no vector
-instruction does. And no array is sliced inside a loop over steps: a slice counts references to its array, and two
-threads that do so stand in each other's way. So the tensors of a sequence are tables with one row for each step of
-each head, and rows are copied to scratch and back.
+Matrices and vectors here are scratch memory: rows lie one after another, padded with zeros to whole blocks of 64 bytes.
+The time goes into moving matrices between cache and registers, so a loop does all it can with a row while it is there:
+it applies the write of one step and reads for the next.
 """
 
 import inspect
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding
 import numba
 import numpy as np
 
-VECTOR = 16
-"""Columns of a scratch are padded to a multiple of this: one 64-byte vector of float32."""
+from ._simd import (
+    at,
+    block_products,
+    choose_first,
+    exp,
+    if_negative,
+    lanes,
+    larger,
+    largest,
+    load,
+    load_first,
+    multiply_add,
+    prefetch,
+    row_totals,
+    spread,
+    store,
+    store_first,
+    total,
+    zeros,
+)
+
+WIDE = 4 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 2
+"""Blocks of a row that are worked on together: as many as the registers hold with all that is done to them."""
+
+
+def _jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    # Tests wrap functions to check their arguments; numba wants the function itself.
+    loop: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy", **options)(inspect.unwrap(function))
+    return loop
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a part of a loop into whatever calls it."""
+    return _jit(function, forceinline=True)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop at its first call and keep the result on disk where there is a place for it."""
-    # Tests wrap functions to check their arguments; numba wants the function itself.
-    function = inspect.unwrap(function)
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
     try:
-        loop: Callable[..., Any] = numba.njit(cache=True, forceinline=True, **options)(function)
+        return _jit(function, cache=True)
     except RuntimeError as problem:
         warnings.warn(f"srwm compiles its CPU kernels anew in each process: {problem}", stacklevel=2)
-        loop = numba.njit(forceinline=True, **options)(function)
-    return loop
+        return _jit(function)
 
 
-@compiled
-def matrix(rows, columns, dtype):  # type: ignore[no-untyped-def]
-    """A scratch matrix of zeros with padded rows."""
-    return np.zeros((rows, (columns + VECTOR - 1) // VECTOR * VECTOR), dtype)
+def by_columns(block: Callable[..., None]) -> Callable[..., None]:
+    """Make a loop over a whole matrix of one over some of its columns: from c on, as many as `zero` has lanes."""
+    block = inlined(block)
+
+    @inlined
+    def whole(w, rows, columns, *arguments):  # type: ignore[no-untyped-def]
+        wide, narrow = zeros(w, WIDE), zeros(w, 1)
+        end = columns - columns % lanes(wide)
+        for c in range(0, end, lanes(wide)):
+            block(w, rows, columns, c, wide, *arguments)
+        for c in range(end, columns, lanes(narrow)):
+            block(w, rows, columns, c, narrow, *arguments)
+
+    return whole
 
 
-@compiled
-def vector(n, dtype):  # type: ignore[no-untyped-def]
-    """A scratch vector of zeros, padded."""
-    return np.zeros((n + VECTOR - 1) // VECTOR * VECTOR, dtype)
+# Rows of tables and of matrices.
 
 
-@compiled
-def vec_mat(v, w, result):  # type: ignore[no-untyped-def]
+@inlined
+def padded(n, w):  # type: ignore[no-untyped-def]
+    """n, rounded up to whole blocks of the numbers that w points to."""
+    block = lanes(zeros(w, 1))
+    return (n + block - 1) // block * block
+
+
+@inlined
+def clear(target, n):  # type: ignore[no-untyped-def]
+    """Set n numbers of scratch to zero, and their padding."""
+    zero = zeros(target, 1)
+    for i in range(0, n, lanes(zero)):
+        store(target, i, zero)
+
+
+@inlined
+def take(source, n, target):  # type: ignore[no-untyped-def]
+    """Copy n numbers into scratch, and pad them."""
+    zero = zeros(target, 1)
+    for i in range(0, n, lanes(zero)):
+        store(target, i, load_first(source, i, n - i, zero))
+
+
+@inlined
+def put(source, n, target):  # type: ignore[no-untyped-def]
+    """Copy n numbers out of scratch."""
+    zero = zeros(target, 1)
+    for i in range(0, n, lanes(zero)):
+        store_first(target, i, n - i, load(source, i, zero))
+
+
+@inlined
+def expect_to_read(source, n):  # type: ignore[no-untyped-def]
+    """Have n numbers brought to the cache, which takes as long as a step does."""
+    for i in range(0, n, lanes(zeros(source, 1))):
+        prefetch(source, i, 0)
+    prefetch(source, n - 1, 0)
+
+
+@inlined
+def expect_to_write(target, n):  # type: ignore[no-untyped-def]
+    """Likewise for n numbers that will be overwritten."""
+    for i in range(0, n, lanes(zeros(target, 1))):
+        prefetch(target, i, 1)
+    prefetch(target, n - 1, 1)
+
+
+# Products of a matrix W, given by its pointer and the numbers of its rows and padded columns.
+
+
+@by_columns
+def read(w, rows, columns, c, zero, v, result):  # type: ignore[no-untyped-def]
     """Set result = v W."""
-    rows, columns = w.shape
-    zero = w.dtype.type(0)
-    for c in range(columns):
-        result[c] = zero
+    # Two sums: an addition takes longer to finish than to be followed by another. Likewise below.
+    a, b = zero, zero
+    for i in range(0, rows - 1, 2):
+        a = multiply_add(spread(v[i], zero), load(w, i * columns + c, zero), a)
+        b = multiply_add(spread(v[i + 1], zero), load(w, (i + 1) * columns + c, zero), b)
+    if rows % 2:
+        a = multiply_add(spread(v[rows - 1], zero), load(w, (rows - 1) * columns + c, zero), a)
+    store(result, c, a + b)
+
+
+@by_columns
+def write(w, rows, columns, c, zero, k, g):  # type: ignore[no-untyped-def]
+    """Add the rank-1 matrix k g to W."""
+    g_block = load(g, c, zero)
     for i in range(rows):
-        vi = v[i]
-        for c in range(columns):
-            result[c] += vi * w[i, c]
+        store(w, i * columns + c, multiply_add(spread(k[i], zero), g_block, load(w, i * columns + c, zero)))
 
 
-@compiled
-def mat_vec(w, g, result):  # type: ignore[no-untyped-def]
-    """Set result = W g."""
-    rows, columns = w.shape
+@inlined
+def _write_row(w, i, k, g):  # type: ignore[no-untyped-def]
+    """Add k g to a row, and return it."""
+    row = multiply_add(spread(k, g), g, load(w, i, g))
+    store(w, i, row)
+    return row
+
+
+@by_columns
+def write_read(w, rows, columns, c, zero, k, g, v, result):  # type: ignore[no-untyped-def]
+    """Add the rank-1 matrix k g to W, then set result = v W."""
+    g_block = load(g, c, zero)
+    a, b = zero, zero
+    for i in range(0, rows - 1, 2):
+        a = multiply_add(spread(v[i], zero), _write_row(w, i * columns + c, k[i], g_block), a)
+        b = multiply_add(spread(v[i + 1], zero), _write_row(w, (i + 1) * columns + c, k[i + 1], g_block), b)
+    if rows % 2:
+        i = rows - 1
+        a = multiply_add(spread(v[i], zero), _write_row(w, i * columns + c, k[i], g_block), a)
+    store(result, c, a + b)
+
+
+@inlined
+def _read_write_read_row(w, i, v_before, k, g, v_after, before, after):  # type: ignore[no-untyped-def]
+    before = multiply_add(spread(v_before, g), load(w, i, g), before)
+    return before, multiply_add(spread(v_after, g), _write_row(w, i, k, g), after)
+
+
+@by_columns
+def read_write_read(w, rows, columns, c, zero, v_before, before, k, g, v_after, after):  # type: ignore[no-untyped-def]
+    """Set before = v_before W, add the rank-1 matrix k g to W, then set after = v_after W."""
+    g_block = load(g, c, zero)
+    a, b, x, y = zero, zero, zero, zero
+    for i in range(0, rows - 1, 2):
+        j = i + 1
+        a, x = _read_write_read_row(w, i * columns + c, v_before[i], k[i], g_block, v_after[i], a, x)
+        b, y = _read_write_read_row(w, j * columns + c, v_before[j], k[j], g_block, v_after[j], b, y)
+    if rows % 2:
+        i = rows - 1
+        a, x = _read_write_read_row(w, i * columns + c, v_before[i], k[i], g_block, v_after[i], a, x)
+    store(before, c, a + b)
+    store(after, c, x + y)
+
+
+@by_columns
+def _write_write_read_both(w, rows, columns, c, zero, k, g, k2, g2, v, v_read, u, partial):  # type: ignore[no-untyped-def]
+    g_block, g2_block, u_block = load(g, c, zero), load(g2, c, zero), load(u, c, zero)
+    one = zeros(w, 1)
+    a = zero
     for i in range(rows):
-        total = w.dtype.type(0)
-        for c in range(columns):
-            total += w[i, c] * g[c]
-        result[i] = total
+        row = multiply_add(spread(k[i], zero), g_block, load(w, i * columns + c, zero))
+        row = multiply_add(spread(k2[i], zero), g2_block, row)
+        store(w, i * columns + c, row)
+        a = multiply_add(spread(v[i], zero), row, a)
+        along_u = block_products(row, u_block)
+        if c > 0:
+            along_u = along_u + load(partial, i * lanes(one), one)
+        store(partial, i * lanes(one), along_u)
+    store(v_read, c, a)
 
 
-@compiled
-def add_outer(w, v, g):  # type: ignore[no-untyped-def]
-    """Add the rank-1 matrix v g to W."""
-    rows, columns = w.shape
-    for i in range(rows):
-        vi = v[i]
-        for c in range(columns):
-            w[i, c] += vi * g[c]
+@inlined
+def write_write_read_both(w, rows, columns, k, g, k2, g2, v, v_read, u, u_read, partial):  # type: ignore[no-untyped-def]
+    """Add the rank-1 matrices k g and k2 g2 to W, then set v_read = v W and u_read = W u.
+
+    `partial` is scratch: a block for each row, padded to as many rows as a block has lanes; what lies beyond the rows
+    of W is zero.
+    """
+    _write_write_read_both(w, rows, columns, k, g, k2, g2, v, v_read, u, partial)
+    one = zeros(w, 1)
+    for i in range(0, rows, lanes(one)):
+        store(u_read, i, row_totals(at(partial, i * lanes(one)), one))
 
 
-@compiled
-def subtract_outer(w, v, g):  # type: ignore[no-untyped-def]
-    """Subtract the rank-1 matrix v g from W."""
-    rows, columns = w.shape
-    for i in range(rows):
-        vi = v[i]
-        for c in range(columns):
-            w[i, c] -= vi * g[c]
+# Functions of vectors.
 
 
-@compiled
-def softmax(z, n):  # type: ignore[no-untyped-def]
-    """Replace the first n elements of z by their softmax."""
-    largest = z[0]
-    for i in range(n):
-        largest = max(largest, z[i])
-    total = z.dtype.type(0)
-    for i in range(n):
-        z[i] = math.exp(z[i] - largest)
-        total += z[i]
-    scale = z.dtype.type(1) / total
-    for i in range(n):
-        z[i] *= scale
+@inlined
+def dot(a, b, n):  # type: ignore[no-untyped-def]
+    """The sum of the products of n numbers."""
+    zero = zeros(a, 1)
+    sums = zero
+    for i in range(0, n, lanes(zero)):
+        sums = multiply_add(load_first(a, i, n - i, zero), load_first(b, i, n - i, zero), sums)
+    return total(sums)
 
 
-@compiled
-def take(table, n, target):  # type: ignore[no-untyped-def]
-    """Copy row n of a table into a vector, which may be longer."""
-    for c in range(table.shape[1]):
-        target[c] = table[n, c]
+@inlined
+def softmax(z, n, result):  # type: ignore[no-untyped-def]
+    """Set result to the softmax of n numbers."""
+    zero = zeros(z, 1)
+    nothing = spread(-np.inf, zero)
+    most = nothing
+    for i in range(0, n, lanes(zero)):
+        most = larger(most, choose_first(n - i, load_first(z, i, n - i, zero), nothing))
+    most = spread(largest(most), zero)
+    sums = zero
+    for i in range(0, n, lanes(zero)):
+        power = exp(choose_first(n - i, load_first(z, i, n - i, zero), nothing) - most)
+        store(result, i, power)
+        sums = sums + power
+    scale = spread(1 / total(sums), zero)
+    for i in range(0, n, lanes(zero)):
+        store(result, i, load(result, i, zero) * scale)
 
 
-@compiled
-def put(source, table, n):  # type: ignore[no-untyped-def]
-    """Copy the start of a vector into row n of a table."""
-    for c in range(table.shape[1]):
-        table[n, c] = source[c]
+@inlined
+def sigmoid(v, one):  # type: ignore[no-untyped-def]
+    """The sigmoid of a vector; `one` is a vector of ones."""
+    # Of exp only numbers below zero are asked, so nothing overflows.
+    power = exp(if_negative(v, v, one - one - v))
+    return if_negative(v, power, one) / (one + power)
