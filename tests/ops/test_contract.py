@@ -13,7 +13,7 @@ def cotangents(y, end):
 
 @pytest.mark.parametrize("reset", [False, True])
 def test_inputs_stay_as_they_are(operator, backend, reset):
-    problem = make(operator, reset=reset).leaves()
+    problem = make(operator, t=2, reset=reset).leaves()
     tensors = [*problem.tensors.values(), *([problem.reset] if reset else [])]
     before = [(tensor.detach().clone(), tensor._version) for tensor in tensors]
     random_loss(*problem(backend)).backward()
@@ -23,7 +23,7 @@ def test_inputs_stay_as_they_are(operator, backend, reset):
 
 
 def test_results_and_incoming_gradients_stay_as_they_are(operator, backend):
-    problem = make(operator, reset=True).leaves()
+    problem = make(operator, t=2, reset=True).leaves()
     results = problem(backend)
     incoming = cotangents(*results)
     before = [(tensor.detach().clone(), tensor._version) for tensor in (*results, *incoming)]
@@ -34,7 +34,7 @@ def test_results_and_incoming_gradients_stay_as_they_are(operator, backend):
 
 
 def test_a_second_backward_gives_equal_bits(operator, backend):
-    problem = make(operator, reset=True).leaves()
+    problem = make(operator, t=2, reset=True).leaves()
     results = problem(backend)
     incoming, leaves = cotangents(*results), list(problem.tensors.values())
     first = torch.autograd.grad(results, leaves, incoming, retain_graph=True)
@@ -49,7 +49,7 @@ def test_equal_inputs_give_equal_bits(operator, backend):
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_values_are_the_same_bits_without_gradients(operator, backend, mode):
-    problem = make(operator, reset=True)
+    problem = make(operator, t=2, reset=True)
     y, end = problem.leaves()(backend)
     with mode():
         y_plain, end_plain = problem(backend)
@@ -75,7 +75,7 @@ def test_uninitialised_memory_reaches_no_result(operator, backend):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("bad_row", [0, 1])
 def test_nan_in_one_row_reaches_no_other(operator, backend, bad_row):
-    problem = make(operator, reset=True)
+    problem = make(operator, t=2, reset=True)
     poisoned = problem.but(**{name: tensor.clone() for name, tensor in problem.timed.items()})
     for tensor in poisoned.timed.values():
         tensor[bad_row] = float("nan")
@@ -92,7 +92,7 @@ def test_nan_in_one_row_reaches_no_other(operator, backend, bad_row):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_nan_shows_where_it_shows_in_the_reference(operator, kernel, dtype):
-    problem = make(operator, dtype=dtype)
+    problem = make(operator, t=3, dtype=dtype)
     for name, tensor in problem.timed.items():
         poisoned = tensor.clone()
         poisoned[0, 1].view(-1)[0] = float("nan")

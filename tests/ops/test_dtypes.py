@@ -56,7 +56,7 @@ def test_half_precision_inputs_with_a_float32_state_agree(operator, kernel, dtyp
 
 
 def test_one_float64_input_makes_the_state_float64(operator, backend):
-    problem = make(operator, dtype=torch.float32)
+    problem = make(operator, 1, 3, dtype=torch.float32)
     for name, tensor in problem.tensors.items():
         mixed = problem.but(**{name: tensor.double()})
         y, end = mixed(backend)

@@ -49,7 +49,7 @@ def test_expanded_inputs_are_taken_and_gather_the_sum_of_their_gradients(operato
 
 
 def test_incoming_gradients_of_any_strides_are_taken(operator, kernel):
-    problem = make(operator)
+    problem = make(operator, t=2)
 
     def loss(y, end):
         # The gradient of a plain sum is one number, expanded; that of a permuted product is permuted.

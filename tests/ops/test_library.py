@@ -91,14 +91,14 @@ def in_autocast(backend: str):
 
 
 def test_autocast_changes_no_bit_of_float32(operator, backend):
-    problem = make(operator, dtype=torch.float32)
+    problem = make(operator, t=2, dtype=torch.float32)
     found = solve(problem, in_autocast(backend))
     assert found["end"].dtype == torch.float32
     assert_same(found, solve(problem, backend))
 
 
 def test_what_autocast_makes_half_precision_goes_in_beside_float32(operator, backend):
-    problem = make(operator, dtype=torch.float32)
+    problem = make(operator, t=2, dtype=torch.float32)
     name = problem.sets_dtype
     with torch.autocast("cpu", torch.bfloat16):
         # A projection before the operator comes out in half precision, as in a layer.
