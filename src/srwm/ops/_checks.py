@@ -39,5 +39,11 @@ def state_dtype(*tensors: Tensor) -> torch.dtype:
     """The dtype the recurrence runs in and its state is kept in: never below float32."""
     dtype = torch.float32
     for tensor in tensors:
-        dtype = torch.promote_types(dtype, tensor.dtype)
+        if tensor.dtype != dtype:
+            dtype = torch.promote_types(dtype, tensor.dtype)
     return dtype
+
+
+def cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor in another dtype; asking first is quicker than a call of `to` that has nothing to do."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)

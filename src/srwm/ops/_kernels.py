@@ -1,5 +1,6 @@
 """What the registered operators have in common: finding the kernels, and calling them."""
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -11,6 +12,7 @@ from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 
+@functools.cache
 def kernels(package: str | None, backend: str) -> ModuleType:
     """The module of a backend, imported at its first use: numba and Triton take a second or more."""
     return import_module(f"{package}.{backend}")

@@ -19,6 +19,7 @@ from ._simd import (
     block_products,
     choose_first,
     exp,
+    fetch_add,
     if_negative,
     lanes,
     larger,
@@ -26,6 +27,7 @@ from ._simd import (
     load,
     load_first,
     multiply_add,
+    pointer,
     prefetch,
     row_totals,
     spread,
@@ -75,6 +77,36 @@ def by_columns(block: Callable[..., None]) -> Callable[..., None]:
     return whole
 
 
+@inlined
+def next_share(crew, finished):  # type: ignore[no-untyped-def]
+    """Take the next share of the heads: first and last of them, or two equal numbers if no share is left.
+
+    The leading thread takes shares from the front, the others from the back: what they had in an earlier call may still
+    be in their caches. The one that is left over goes to the leader, so the others are done before it has to wait.
+    `_threads.py` reads the last counter, the number of shares that are done.
+
+    Args:
+        crew: address of the counters, number of shares, whether this thread leads, number of heads.
+        finished: True when the thread comes back from a share.
+    """
+    address, shares, leads, heads = crew
+    counters = pointer(address, 0)
+    if finished:
+        fetch_add(counters, 4)
+    if fetch_add(counters, 0) < shares - 1:
+        if leads:
+            share = counters[1]
+            counters[1] += 1
+        else:
+            share = shares - 1 - fetch_add(counters, 2)
+    elif leads and counters[3] == 0:
+        counters[3] = 1
+        share = counters[1]
+    else:
+        return 0, 0
+    return heads * share // shares, heads * (share + 1) // shares
+
+
 # Rows of tables and of matrices.
 
 
@@ -111,21 +143,24 @@ def put(source, n, target):  # type: ignore[no-untyped-def]
 
 @inlined
 def expect_to_read(source, n):  # type: ignore[no-untyped-def]
-    """Have n numbers brought to the cache, which takes as long as a step does."""
-    for i in range(0, n, lanes(zeros(source, 1))):
-        prefetch(source, i, 0)
-    prefetch(source, n - 1, 0)
+    """Have n numbers brought to the cache, which takes about as long as a step does."""
+    zero = zeros(source, 1)
+    for i in range(0, n, lanes(zero)):
+        prefetch(source, i, zero, 0)
+    # They may begin in the middle of a cache line, and so end in one more.
+    prefetch(source, n - 1, zero, 0)
 
 
 @inlined
 def expect_to_write(target, n):  # type: ignore[no-untyped-def]
     """Likewise for n numbers that will be overwritten."""
-    for i in range(0, n, lanes(zeros(target, 1))):
-        prefetch(target, i, 1)
-    prefetch(target, n - 1, 1)
+    zero = zeros(target, 1)
+    for i in range(0, n, lanes(zero)):
+        prefetch(target, i, zero, 1)
+    prefetch(target, n - 1, zero, 1)
 
 
-# Products of a matrix W, given by its pointer and the numbers of its rows and padded columns.
+# Products with a matrix W, given by its pointer and the numbers of its rows and of its padded columns.
 
 
 @by_columns
@@ -141,14 +176,6 @@ def read(w, rows, columns, c, zero, v, result):  # type: ignore[no-untyped-def]
     store(result, c, a + b)
 
 
-@by_columns
-def write(w, rows, columns, c, zero, k, g):  # type: ignore[no-untyped-def]
-    """Add the rank-1 matrix k g to W."""
-    g_block = load(g, c, zero)
-    for i in range(rows):
-        store(w, i * columns + c, multiply_add(spread(k[i], zero), g_block, load(w, i * columns + c, zero)))
-
-
 @inlined
 def _write_row(w, i, k, g):  # type: ignore[no-untyped-def]
     """Add k g to a row, and return it."""
@@ -158,69 +185,75 @@ def _write_row(w, i, k, g):  # type: ignore[no-untyped-def]
 
 
 @by_columns
+def write(w, rows, columns, c, zero, k, g):  # type: ignore[no-untyped-def]
+    """Add the rank-1 matrix k g to W."""
+    g_c = load(g, c, zero)
+    for i in range(rows):
+        _write_row(w, i * columns + c, k[i], g_c)
+
+
+@by_columns
 def write_read(w, rows, columns, c, zero, k, g, v, result):  # type: ignore[no-untyped-def]
     """Add the rank-1 matrix k g to W, then set result = v W."""
-    g_block = load(g, c, zero)
+    g_c = load(g, c, zero)
     a, b = zero, zero
     for i in range(0, rows - 1, 2):
-        a = multiply_add(spread(v[i], zero), _write_row(w, i * columns + c, k[i], g_block), a)
-        b = multiply_add(spread(v[i + 1], zero), _write_row(w, (i + 1) * columns + c, k[i + 1], g_block), b)
+        a = multiply_add(spread(v[i], zero), _write_row(w, i * columns + c, k[i], g_c), a)
+        b = multiply_add(spread(v[i + 1], zero), _write_row(w, (i + 1) * columns + c, k[i + 1], g_c), b)
     if rows % 2:
         i = rows - 1
-        a = multiply_add(spread(v[i], zero), _write_row(w, i * columns + c, k[i], g_block), a)
+        a = multiply_add(spread(v[i], zero), _write_row(w, i * columns + c, k[i], g_c), a)
     store(result, c, a + b)
 
 
 @inlined
-def _read_write_read_row(w, i, v_before, k, g, v_after, before, after):  # type: ignore[no-untyped-def]
-    before = multiply_add(spread(v_before, g), load(w, i, g), before)
-    return before, multiply_add(spread(v_after, g), _write_row(w, i, k, g), after)
+def _read_write_read_row(w, i, v, k, g, u, v_sum, u_sum):  # type: ignore[no-untyped-def]
+    v_sum = multiply_add(spread(v, g), load(w, i, g), v_sum)
+    return v_sum, multiply_add(spread(u, g), _write_row(w, i, k, g), u_sum)
 
 
 @by_columns
-def read_write_read(w, rows, columns, c, zero, v_before, before, k, g, v_after, after):  # type: ignore[no-untyped-def]
-    """Set before = v_before W, add the rank-1 matrix k g to W, then set after = v_after W."""
-    g_block = load(g, c, zero)
-    a, b, x, y = zero, zero, zero, zero
+def read_write_read(w, rows, columns, c, zero, v, v_result, k, g, u, u_result):  # type: ignore[no-untyped-def]
+    """Set v_result = v W, add the rank-1 matrix k g to W, then set u_result = u W."""
+    g_c = load(g, c, zero)
+    v_a, v_b, u_a, u_b = zero, zero, zero, zero
     for i in range(0, rows - 1, 2):
         j = i + 1
-        a, x = _read_write_read_row(w, i * columns + c, v_before[i], k[i], g_block, v_after[i], a, x)
-        b, y = _read_write_read_row(w, j * columns + c, v_before[j], k[j], g_block, v_after[j], b, y)
+        v_a, u_a = _read_write_read_row(w, i * columns + c, v[i], k[i], g_c, u[i], v_a, u_a)
+        v_b, u_b = _read_write_read_row(w, j * columns + c, v[j], k[j], g_c, u[j], v_b, u_b)
     if rows % 2:
         i = rows - 1
-        a, x = _read_write_read_row(w, i * columns + c, v_before[i], k[i], g_block, v_after[i], a, x)
-    store(before, c, a + b)
-    store(after, c, x + y)
+        v_a, u_a = _read_write_read_row(w, i * columns + c, v[i], k[i], g_c, u[i], v_a, u_a)
+    store(v_result, c, v_a + v_b)
+    store(u_result, c, u_a + u_b)
 
 
 @by_columns
-def _write_write_read_both(w, rows, columns, c, zero, k, g, k2, g2, v, v_read, u, partial):  # type: ignore[no-untyped-def]
-    g_block, g2_block, u_block = load(g, c, zero), load(g2, c, zero), load(u, c, zero)
-    one = zeros(w, 1)
-    a = zero
+def _two_writes_two_reads(w, rows, columns, c, zero, k, g, k2, g2, v, v_result, u, partial):  # type: ignore[no-untyped-def]
+    g_c, g2_c, u_c, one = load(g, c, zero), load(g2, c, zero), load(u, c, zero), zeros(w, 1)
+    v_sum = zero
     for i in range(rows):
-        row = multiply_add(spread(k[i], zero), g_block, load(w, i * columns + c, zero))
-        row = multiply_add(spread(k2[i], zero), g2_block, row)
+        row = multiply_add(spread(k[i], zero), g_c, load(w, i * columns + c, zero))
+        row = multiply_add(spread(k2[i], zero), g2_c, row)
         store(w, i * columns + c, row)
-        a = multiply_add(spread(v[i], zero), row, a)
-        along_u = block_products(row, u_block)
+        v_sum = multiply_add(spread(v[i], zero), row, v_sum)
+        products = block_products(row, u_c)
         if c > 0:
-            along_u = along_u + load(partial, i * lanes(one), one)
-        store(partial, i * lanes(one), along_u)
-    store(v_read, c, a)
+            products = products + load(partial, i * lanes(one), one)
+        store(partial, i * lanes(one), products)
+    store(v_result, c, v_sum)
 
 
 @inlined
-def write_write_read_both(w, rows, columns, k, g, k2, g2, v, v_read, u, u_read, partial):  # type: ignore[no-untyped-def]
-    """Add the rank-1 matrices k g and k2 g2 to W, then set v_read = v W and u_read = W u.
+def two_writes_two_reads(w, rows, columns, k, g, k2, g2, v, v_result, u, u_result, partial):  # type: ignore[no-untyped-def]
+    """Add the rank-1 matrices k g and k2 g2 to W, then set v_result = v W and u_result = W u.
 
-    `partial` is scratch: a block for each row, padded to as many rows as a block has lanes; what lies beyond the rows
-    of W is zero.
+    `partial` is scratch, a block for each row and as many more as make the rows whole blocks; those hold zeros.
     """
-    _write_write_read_both(w, rows, columns, k, g, k2, g2, v, v_read, u, partial)
+    _two_writes_two_reads(w, rows, columns, k, g, k2, g2, v, v_result, u, partial)
     one = zeros(w, 1)
     for i in range(0, rows, lanes(one)):
-        store(u_read, i, row_totals(at(partial, i * lanes(one)), one))
+        store(u_result, i, row_totals(at(partial, i * lanes(one)), one))
 
 
 # Functions of vectors.
@@ -258,6 +291,6 @@ def softmax(z, n, result):  # type: ignore[no-untyped-def]
 @inlined
 def sigmoid(v, one):  # type: ignore[no-untyped-def]
     """The sigmoid of a vector; `one` is a vector of ones."""
-    # Of exp only numbers below zero are asked, so nothing overflows.
+    # exp is asked for numbers below zero only, so nothing overflows.
     power = exp(if_negative(v, v, one - one - v))
     return if_negative(v, power, one) / (one + power)

@@ -196,17 +196,29 @@ def store_first(_, p, i, n, v):  # type: ignore[no-untyped-def]
 
 
 @intrinsic(prefer_literal=True)
-def prefetch(_, p, i, for_writing):  # type: ignore[no-untyped-def]
-    """Ask for the cache line of p[i], to read it (0) or to write it (1); any address will do."""
+def prefetch(_, p, i, like, for_writing):  # type: ignore[no-untyped-def]
+    """Ask for the cache lines of p[i:], to read them (0) or to write them (1); any address will do."""
 
     def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        line = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), cgutils.voidptr_t)
+        start = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), cgutils.voidptr_t)
         keep, data = 3, 1
         options = [ir.IntType(32)(each) for each in (for_writing.literal_value, keep, data)]
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [line, *options])
+        for block in range(like.blocks):
+            line = builder.gep(start, [ir.IntType(64)(block * BLOCK_BYTES)])
+            _call(builder, "llvm.prefetch.p0", ir.VoidType(), [line, *options])
         return context.get_dummy_value()
 
-    return types.void(p, types.intp, for_writing), build
+    return types.void(p, types.intp, like, for_writing), build
+
+
+@intrinsic
+def fetch_add(_, p, i):  # type: ignore[no-untyped-def]
+    """Add one to p[i] and return what it was; of several threads, each gets another number."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.atomic_rmw("add", builder.gep(arguments[0], [arguments[1]]), ir.IntType(64)(1), "seq_cst")
+
+    return types.int64(p, types.intp), build
 
 
 # Making vectors, and taking them apart.

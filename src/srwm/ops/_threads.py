@@ -1,13 +1,16 @@
-"""Runs a compiled loop over heads on as many threads as PyTorch would use."""
+"""Runs a compiled loop over heads on as many threads as PyTorch would use.
 
+Numba's own threads abort the process when two Python threads enter them at once, and do not survive a fork; these do
+neither. The compiled loops release the interpreter, so Python's threads suffice, as long as they rarely need it: each
+enters the loop once and there takes one share of the heads after another (`next_share` in `_loops.py`).
+"""
+
+import ctypes
 import functools
-import itertools
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,69 +18,121 @@ from torch import Tensor
 
 from ._simd import BLOCK_BYTES
 
-MIN_WORK = 1 << 20
-"""Multiplications below which one thread is done before another wakes up."""
+MIN_WORK = 1 << 19
+"""Multiplications below which one thread is done before another has woken up."""
 
-SHARES = 4
+SHARES = 16
 """Shares of the heads for each thread: one that wakes up late, or is interrupted, takes fewer of them."""
+
+Shapes = tuple[tuple[int, int], ...]
 
 _ZERO = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
 
 
+def over_heads(
+    loop: Callable[..., None],
+    heads: int,
+    work: int,
+    scratch: Shapes,
+    sizes: tuple[int, ...],
+    reset: Tensor | None,
+    tables: Sequence[Tensor | None],
+) -> None:
+    """Call `loop(crew, scratch, zero, sizes, reset, tables)`, on several threads if it is worth it.
+
+    Args:
+        loop: compiled; takes shares of the heads from `crew`, and writes only what belongs to them.
+        heads: how many there are, over the whole batch.
+        work: about how many multiplications all of it takes.
+        scratch: shapes of the matrices that each thread needs for itself; the loop is given their addresses.
+        sizes: handed on.
+        reset: whatever tells where the state is reset; the loop is given its address, or 0.
+        tables: contiguous tensors of one dtype; the loop is given their addresses, or 0, and a zero of that dtype.
+    """
+    threads = min(torch.get_num_threads(), heads, 1 + work // MIN_WORK)
+    call = _Call(loop, heads, 1 if threads == 1 else min(heads, SHARES * threads), scratch, sizes, reset, tables)
+    if threads > 1:
+        _helpers.assign(call, threads - 1)
+    call.run(leads=True)
+    call.wait()
+
+
+def segments(reset: Tensor | None) -> Tensor | None:
+    """For each step, the last reset at or before it, or -1: [b, t]."""
+    if reset is None:
+        return None
+    return torch.where(reset, torch.arange(reset.shape[1]), -1).cummax(1).values
+
+
 class _Call:
-    """A call of a loop: what it works on, and the shares of the heads that no thread has taken yet."""
+    """One call of a loop. It holds on to the tensors until the last thread has left."""
 
     def __init__(
-        self, loop: Callable[..., None], heads: int, shares: int, scratch: Any, arguments: Any, memory: Any
+        self,
+        loop: Callable[..., None],
+        heads: int,
+        shares: int,
+        scratch: Shapes,
+        sizes: tuple[int, ...],
+        reset: Tensor | None,
+        tables: Sequence[Tensor | None],
     ) -> None:
-        self.loop, self.scratch, self.arguments = loop, scratch, arguments
-        # The loop is given addresses. Should the caller be interrupted, this keeps what lies there for the others.
-        self.memory = memory
-        bounds = [heads * i // shares for i in range(shares + 1)]
-        self.waiting = deque(itertools.pairwise(bounds))
-        self.unfinished = shares
-        self.counting = threading.Lock()
-        self.finished = threading.Lock()
-        self.finished.acquire()
+        dtype = next(each.dtype for each in tables if each is not None)
+        assert all(each is None or (each.dtype == dtype and each.is_contiguous()) for each in tables)
+        self.loop, self.heads, self.shares = loop, heads, shares
+        self.counters = (ctypes.c_int64 * 5)()
+        self.layout = _layout(scratch, dtype.itemsize)
+        self.tensors = reset, tables
+        addresses = tuple([0 if each is None else each.data_ptr() for each in tables])
+        self.arguments = _ZERO[dtype], sizes, 0 if reset is None else reset.data_ptr(), addresses
         self.problem: BaseException | None = None
+        self.done = threading.Event()
 
-    def work(self) -> None:
-        """Take shares until there are none."""
-        _memory, scratch = _allocate(*self.scratch)
-        while True:
-            try:
-                first, last = self.waiting.popleft()
-            except IndexError:
-                return
-            try:
-                self.loop(first, last, scratch, *self.arguments)
-            except BaseException as problem:
-                self.problem = problem
-            with self.counting:
-                self.unfinished -= 1
-                if not self.unfinished:
-                    self.finished.release()
+    def run(self, leads: bool) -> None:
+        """Take part, until no share is left."""
+        crew = ctypes.addressof(self.counters), self.shares, int(leads), self.heads
+        self.loop(crew, _scratch(*self.layout), *self.arguments)
+
+    def help(self) -> None:
+        """Take part in a thread that nobody waits for by itself."""
+        try:
+            self.run(leads=False)
+        except BaseException as problem:
+            self.problem = problem
+        if self.problem or self._is_done():
+            self.done.set()
+
+    def wait(self) -> None:
+        """Wait for the shares that others have taken."""
+        if not self._is_done():
+            self.done.wait()
+        if self.problem:
+            raise self.problem
+
+    def _is_done(self) -> bool:
+        return self.counters[4] == self.shares
 
 
 class _Helpers:
-    """Threads that wait for calls to help with."""
+    """Threads that wait for calls."""
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[_Call] = SimpleQueue()
-        self.threads: list[threading.Thread] = []
+        self.count = 0
+        self.starting = threading.Lock()
 
-    def join(self, call: _Call, count: int) -> None:
-        """Have `count` threads work on a call."""
-        while len(self.threads) < count:
-            thread = threading.Thread(target=self._wait, name=f"srwm-{len(self.threads)}", daemon=True)
-            self.threads.append(thread)
-            thread.start()
+    def assign(self, call: _Call, count: int) -> None:
+        """Have `count` threads take part in a call."""
+        with self.starting:
+            while self.count < count:
+                self.count += 1
+                threading.Thread(target=self._wait, name=f"srwm-{self.count}", daemon=True).start()
         for _ in range(count):
             self.calls.put(call)
 
     def _wait(self) -> None:
         while True:
-            self.calls.get().work()
+            self.calls.get().help()
 
 
 _helpers = _Helpers()
@@ -91,63 +146,21 @@ def _forget_helpers() -> None:
 # Threads do not survive a fork; the child starts its own.
 os.register_at_fork(after_in_child=_forget_helpers)
 
+_own = threading.local()
+
+
+def _scratch(starts: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """Addresses in memory of this thread's own, which is kept for its next call."""
+    if getattr(_own, "size", -1) < size:
+        _own.memory = np.empty(size + BLOCK_BYTES, np.uint8)
+        _own.start = -(-_own.memory.ctypes.data // BLOCK_BYTES) * BLOCK_BYTES
+        _own.size = size
+    start = _own.start
+    return tuple([start + each for each in starts])
+
 
 @functools.lru_cache
-def _layout(shapes: tuple[tuple[int, int], ...], itemsize: int) -> tuple[list[int], int]:
-    """Where matrices of these shapes begin when they lie one after another, rows padded, and where the last ends."""
+def _layout(shapes: Shapes, itemsize: int) -> tuple[tuple[int, ...], int]:
+    """Where matrices with padded rows begin when they lie one after another, and the size of all, in bytes."""
     sizes = [rows * -(-columns * itemsize // BLOCK_BYTES) * BLOCK_BYTES for rows, columns in shapes]
-    return [sum(sizes[:i]) for i in range(len(sizes))], sum(sizes)
-
-
-def _allocate(starts: list[int], size: int) -> tuple[Any, tuple[int, ...]]:
-    memory = np.empty(size + BLOCK_BYTES, np.uint8)
-    start = -(-memory.ctypes.data // BLOCK_BYTES) * BLOCK_BYTES
-    return memory, tuple([start + each for each in starts])
-
-
-def segments(reset: Tensor | None) -> Tensor | None:
-    """For each step, the last reset at or before it, or -1: [b, t]."""
-    if reset is None:
-        return None
-    return torch.where(reset, torch.arange(reset.shape[1]), -1).cummax(1).values
-
-
-def over_heads(
-    loop: Callable[..., None],
-    heads: int,
-    work: int,
-    scratch: tuple[tuple[int, int], ...],
-    sizes: tuple[int, ...],
-    reset: Tensor | None,
-    tables: Sequence[Tensor | None],
-) -> None:
-    """Call `loop(first, last, scratch, zero, sizes, reset, tables)` on shares of the heads, on several threads.
-
-    Numba's own threads abort the process when two Python threads enter them at once, and do not survive a fork; these
-    do neither. The compiled loops release the interpreter, so Python's threads suffice. A loop is given addresses;
-    those of tensors that are None are 0.
-
-    Args:
-        loop: compiled; writes only what belongs to its heads.
-        heads: how many there are, over the whole batch.
-        work: about how many multiplications all of it takes.
-        scratch: shapes of the matrices a thread needs for itself.
-        sizes: handed on.
-        reset: whatever tells where the state is reset.
-        tables: contiguous tensors of one dtype, which `zero` also has.
-    """
-    dtype = next(each.dtype for each in tables if each is not None)
-    addresses = tuple([0 if each is None else each.data_ptr() for each in tables])
-    arguments = (_ZERO[dtype], sizes, 0 if reset is None else reset.data_ptr(), addresses)
-    layout = _layout(scratch, dtype.itemsize)
-    threads = min(torch.get_num_threads(), heads, 1 + work // MIN_WORK)
-    if threads == 1:
-        _memory, places = _allocate(*layout)
-        loop(0, heads, places, *arguments)
-        return
-    call = _Call(loop, heads, min(heads, SHARES * threads), layout, arguments, (tables, reset))
-    _helpers.join(call, threads - 1)
-    call.work()
-    call.finished.acquire()
-    if call.problem is not None:
-        raise call.problem
+    return tuple(sum(sizes[:i]) for i in range(len(sizes))), sum(sizes)

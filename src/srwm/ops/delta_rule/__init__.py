@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._backends import Backend, choose_backend
-from .._checks import check_floating, check_reset, check_shape, state_dtype
+from .._checks import cast, check_floating, check_reset, check_shape, state_dtype
 from . import _library
 from .reference import delta_rule_reference
 
@@ -56,16 +56,18 @@ def delta_rule(
     given = [tensor for tensor in (q, k, v, beta, state) if tensor is not None]
     dtype = state_dtype(*given)
     if state is not None:
-        state = state.to(dtype)
+        state = cast(state, dtype)
     if chosen == "reference":
         start = torch.zeros(b, h, d, e, dtype=dtype, device=q.device) if state is None else state
         # Autocast would run the einsums of the reference in half precision; the state must not be.
         with torch.autocast(q.device.type, enabled=False):
-            y, end = delta_rule_reference(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), start, reset)
-        return y.to(v.dtype), end
+            y, end = delta_rule_reference(
+                cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), start, reset
+            )
+        return cast(y, v.dtype), end
     if chosen == "cpu":
-        y, end = _library.run(q.to(dtype), k.to(dtype), v.to(dtype), beta.to(dtype), state, reset, chosen)
-        return y.to(v.dtype), end
+        y, end = _library.run(cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), state, reset, chosen)
+        return cast(y, v.dtype), end
     return _library.run(q, k, v, beta, state, reset, chosen)
 
 

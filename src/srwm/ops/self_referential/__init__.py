@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._backends import Backend, choose_backend
-from .._checks import check_floating, check_reset, check_shape, state_dtype
+from .._checks import cast, check_floating, check_reset, check_shape, state_dtype
 from . import _library
 from .reference import self_referential_reference
 
@@ -56,17 +56,17 @@ def self_referential(
     b, _, h, d = x.shape
     dtype = state_dtype(x, weight) if state is None else state_dtype(x, weight, state)
     if state is not None:
-        state = state.to(dtype)
+        state = cast(state, dtype)
     if chosen == "reference":
         start = torch.zeros(b, h, d, weight.shape[-1], dtype=dtype, device=x.device) if state is None else state
         # Autocast would run the einsums of the reference in half precision; the state must not be.
         with torch.autocast(x.device.type, enabled=False):
-            y, end = self_referential_reference(x.to(dtype), weight.to(dtype), start, reset, learning_rates)
-        return y.to(x.dtype), end
-    weight = weight.to(dtype)
+            y, end = self_referential_reference(cast(x, dtype), cast(weight, dtype), start, reset, learning_rates)
+        return cast(y, x.dtype), end
+    weight = cast(weight, dtype)
     if chosen == "cpu":
-        y, end = _library.run(x.to(dtype), weight, state, reset, learning_rates, chosen)
-        return y.to(x.dtype), end
+        y, end = _library.run(cast(x, dtype), weight, state, reset, learning_rates, chosen)
+        return cast(y, x.dtype), end
     return _library.run(x, weight, state, reset, learning_rates, chosen)
 
 

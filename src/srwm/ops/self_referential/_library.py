@@ -26,13 +26,27 @@ def forward(
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return y, the end state, and q, k, beta, difference of every step (empty unless `save`)."""
-    y, end, *saved = _empty_outputs(x, weight, learning_rates, save)
+    saved = _empty_saved(x, weight, learning_rates, save)
+    y, end = _launch(x, weight, state, reset, learning_rates, saved if save else None, backend)
+    return y, end, saved[0], saved[1], saved[2], saved[3]
+
+
+def _launch(
+    x: Tensor,
+    weight: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    learning_rates: int,
+    saved: list[Tensor] | None,
+    backend: str,
+) -> tuple[Tensor, Tensor]:
+    y, end = _empty_outputs(x, weight, learning_rates)
     if x.shape[1] == 0 or end.numel() == 0:
         end.zero_() if state is None else end.copy_(state)
     else:
         inputs = contiguous(x, weight, state, reset)
-        kernels(__package__, backend).forward(*inputs, learning_rates, y, end, saved if save else None)
-    return y, end, saved[0], saved[1], saved[2], saved[3]
+        kernels(__package__, backend).forward(*inputs, learning_rates, y, end, saved)
+    return y, end
 
 
 def backward(
@@ -67,15 +81,16 @@ def backward(
     return dx, dweight, dstate
 
 
-def _empty_outputs(x: Tensor, weight: Tensor, learning_rates: int, save: bool) -> tuple[Tensor, ...]:
+def _empty_outputs(x: Tensor, weight: Tensor, learning_rates: int) -> tuple[Tensor, Tensor]:
     b, t, h, d = x.shape
     m = weight.shape[2]
-    sizes = (d, d, learning_rates, m) if save else (0, 0, 0, 0)
-    return (
-        x.new_empty(b, t, h, m - 2 * d - learning_rates),
-        weight.new_empty(b, h, d, m),
-        *(weight.new_empty(b, t, h, size) for size in sizes),
-    )
+    return x.new_empty(b, t, h, m - 2 * d - learning_rates), weight.new_empty(b, h, d, m)
+
+
+def _empty_saved(x: Tensor, weight: Tensor, learning_rates: int, save: bool) -> list[Tensor]:
+    b, t, h, d = x.shape
+    sizes = (d, d, learning_rates, weight.shape[2]) if save else (0, 0, 0, 0)
+    return [weight.new_empty(b, t, h, size) for size in sizes]
 
 
 _forward_op = torch.library.custom_op("srwm::self_referential", forward, mutates_args=())
@@ -84,7 +99,7 @@ _backward_op = torch.library.custom_op("srwm::self_referential_backward", backwa
 
 @_forward_op.register_fake
 def _(x, weight, state, reset, learning_rates, save, backend):  # type: ignore[no-untyped-def]
-    return _empty_outputs(x, weight, learning_rates, save)
+    return (*_empty_outputs(x, weight, learning_rates), *_empty_saved(x, weight, learning_rates, save))
 
 
 @_backward_op.register_fake
@@ -138,5 +153,5 @@ def run(
     elif needs_grad:
         y, end = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
-        y, end, *_ = forward(*inputs)
+        y, end = _launch(x, weight, state, reset, learning_rates, None, backend)
     return y, end

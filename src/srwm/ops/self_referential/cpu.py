@@ -1,7 +1,8 @@
 """The self-referential recurrence on CPU cores: compiled by numba, each core runs its share of the heads.
 
 `_loops.py` says how the loops are written; here they follow the equations of README.md. A row of a table belongs to
-one step of one head, (b steps + t) heads + h.
+one step of one head, (b steps + t) heads + h. What a loop over steps needs of the next step is asked for during this
+one, because it lies far away in memory.
 """
 
 import numpy as np
@@ -15,6 +16,7 @@ from .._loops import (
     expect_to_read,
     expect_to_write,
     inlined,
+    next_share,
     padded,
     put,
     read,
@@ -22,9 +24,9 @@ from .._loops import (
     sigmoid,
     softmax,
     take,
+    two_writes_two_reads,
     write,
     write_read,
-    write_write_read_both,
 )
 from .._simd import (
     at,
@@ -38,50 +40,113 @@ from .._simd import (
     spread,
     store,
     store_first,
-    total,
     zeros,
 )
 from .._threads import over_heads, segments
 
-LINE = 16
-"""Numbers of float32 in a cache line."""
-
 
 @by_columns
-def _start_read(w, rows, columns, c, zero, m, weight, state, has_state, x, z, end):  # type: ignore[no-untyped-def]
+def _start(w, d, columns, c, zero, m, weight, state, has_state, x, z, end):  # type: ignore[no-untyped-def]
     """Set w = weight + state, then z = x w."""
-    a, b = zero, zero
-    for i in range(rows):
+    z_c = zero
+    for i in range(d):
         row = load_first(weight, i * m + c, m - c, zero)
         if has_state:
             row = row + load_first(state, i * m + c, m - c, zero)
         store(w, i * columns + c, row)
-        for line in range(0, lanes(zero), LINE):
-            prefetch(end, i * m + c + line, 1)
-        a, b = b, multiply_add(spread(x[i], zero), row, a)
-    store(z, c, a + b)
+        z_c = multiply_add(spread(x[i], zero), row, z_c)
+        prefetch(end, i * m + c, zero, 1)
+    store(z, c, z_c)
 
 
 @by_columns
-def _end(w, rows, columns, c, zero, m, weight, state, has_state, steps, k, update, end):  # type: ignore[no-untyped-def]
+def _finish(w, d, columns, c, zero, m, weight, state, has_state, steps, k, update, end):  # type: ignore[no-untyped-def]
     """Set end = w + k update - weight."""
     update_c = load(update, c, zero)
-    for i in range(rows):
+    for i in range(d):
         if steps > 1:
             change = load(w, i * columns + c, zero) - load_first(weight, i * m + c, m - c, zero)
         elif has_state:
-            # More exactly than by way of w.
+            # After one step, the same without rounding it to the precision of the weight.
             change = load_first(state, i * m + c, m - c, zero)
         else:
             change = zero
         store_first(end, i * m + c, m - c, multiply_add(spread(k[i], zero), update_c, change))
-        for line in range(0, lanes(zero), LINE):
-            prefetch(state, (rows + i) * m + c + line, 0)
+        # The state of the next head.
+        prefetch(state, (d + i) * m + c, zero, 0)
 
 
 @inlined
-def _set_transposed(w, d, m, columns, weight, state, has_state):  # type: ignore[no-untyped-def]
-    """Set w = weight + state, with its rows as columns."""
+def _spread_rates(beta, n_rates, out, d, rates):  # type: ignore[no-untyped-def]
+    """Give every column the learning rate of its sub-matrix."""
+    zero = zeros(beta, 1)
+    first = 0
+    for part in range(4):
+        last = out + part * d if part < 3 else first + n_rates
+        rate = spread(beta[part % n_rates], zero)
+        # What is written beyond a part is overwritten with the next one; beyond the last is padding.
+        for c in range(first, last, lanes(zero)):
+            store(rates, c, rate)
+        first = last
+
+
+@compiled
+def _forward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
+    steps, heads, d, out, n_rates = sizes
+    w, z, difference, update, rates, q, k, u, beta = pointers(scratch, zero)
+    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table = pointers(tables, zero)
+    is_reset = pointer(reset, np.uint8(0))
+    has_state, save = tables[2] != 0, tables[5] != 0
+    m = out + 2 * d + n_rates
+    columns = padded(m, w)
+    none = zeros(w, 1)
+    one = spread(zero + 1, none)
+    first, last = next_share(crew, False)
+    while first < last:
+        for head in range(first, last):
+            b, h = head // heads, head % heads
+            weight_h, state_h, end_h = at(weight, h * d * m), at(state, head * d * m), at(end, head * d * m)
+            has_change, is_new = has_state, True
+            for t in range(steps):
+                n = (b * steps + t) * heads + h
+                if reset != 0 and is_reset[b * steps + t]:
+                    has_change, is_new = False, True
+                # The write of a step is done together with the first reading of the next.
+                x = at(x_table, n * d)
+                if is_new:
+                    _start(w, d, columns, m, weight_h, state_h, has_change, x, z, end_h)
+                    is_new = False
+                else:
+                    write_read(w, d, columns, k, update, x, z)
+                put(z, out, at(y_table, n * out))
+                softmax(at(z, out), d, q)
+                softmax(at(z, out + d), d, k)
+                store(beta, 0, sigmoid(load_first(z, out + 2 * d, n_rates, none), one))
+                for i in range(0, d, lanes(none)):
+                    store(u, i, load(q, i, none) - load(k, i, none))
+                read(w, d, columns, u, difference)
+                _spread_rates(beta, n_rates, out, d, rates)
+                for c in range(0, m, lanes(none)):
+                    store(update, c, load(rates, c, none) * load(difference, c, none))
+                expect_to_read(at(x_table, (n + heads) * d), d)
+                expect_to_write(at(y_table, (n + heads) * out), out)
+                if save:
+                    put(q, d, at(q_table, n * d))
+                    put(k, d, at(k_table, n * d))
+                    put(beta, n_rates, at(beta_table, n * n_rates))
+                    put(difference, m, at(difference_table, n * m))
+                    expect_to_write(at(q_table, (n + heads) * d), d)
+                    expect_to_write(at(k_table, (n + heads) * d), d)
+                    expect_to_write(at(beta_table, (n + heads) * n_rates), n_rates)
+                    expect_to_write(at(difference_table, (n + heads) * m), m)
+            _finish(w, d, columns, m, weight_h, state_h, has_change, steps, k, update, end_h)
+        first, last = next_share(crew, True)
+
+
+@inlined
+def _set_transposed(w, d, m, weight, state, has_state):  # type: ignore[no-untyped-def]
+    """Set w = weight + state, with its columns as rows."""
+    columns = padded(d, w)
     for c in range(m):
         clear(at(w, c * columns), d)
         for i in range(d):
@@ -91,185 +156,125 @@ def _set_transposed(w, d, m, columns, weight, state, has_state):  # type: ignore
 
 
 @inlined
-def _spread_rates(rates, n_rates, out, d, columns):  # type: ignore[no-untyped-def]
-    """Give every column the learning rate of its sub-matrix."""
-    zero = zeros(rates, 1)
-    start = 0
-    for part in range(4):
-        rate = spread(rates[part % n_rates], zero)
-        end = out + part * d if part < 3 else start + n_rates
-        # What is written too far is overwritten by the next part, and behind the last is padding.
-        for c in range(start, end, lanes(zero)):
-            store(columns, c, rate)
-        start = end
+def _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update):  # type: ignore[no-untyped-def]
+    """Take the k and beta of a step and compute what it wrote under k."""
+    take(at(k_table, n * d), d, k)
+    take(at(beta_table, n * n_rates), n_rates, beta)
+    _spread_rates(beta, n_rates, m - 2 * d - n_rates, d, rates)
+    none = zeros(k, 1)
+    for c in range(0, m, lanes(none)):
+        store(update, c, load(rates, c, none) * load_first(difference_table, n * m + c, m - c, none))
+
+
+@inlined
+def _through_sigmoid(kg, difference, beta, n_rates, out, d, dbeta):  # type: ignore[no-untyped-def]
+    """Set dbeta to the gradient of what the matrix put out as beta."""
+    first = 0
+    for part in range(n_rates):
+        last = out + 2 * d + n_rates if part == n_rates - 1 else out + part * d
+        along = dot(at(kg, first), at(difference, first), last - first)
+        dbeta[part] = along * beta[part] * (1 - beta[part])
+        first = last
+
+
+@inlined
+def _through_softmax(p, dp, d, dz):  # type: ignore[no-untyped-def]
+    """Set dz to the gradient of what the matrix put out, p being its softmax and dp the gradient of that."""
+    none = zeros(p, 1)
+    along = spread(dot(p, dp, d), none)
+    for i in range(0, d, lanes(none)):
+        store_first(dz, i, d - i, load(p, i, none) * (load(dp, i, none) - along))
+
+
+@inlined
+def _add_rows(g, d, m, target):  # type: ignore[no-untyped-def]
+    """Add a matrix to a part of a table."""
+    columns, none = padded(m, g), zeros(g, 1)
+    for i in range(d):
+        for c in range(0, m, lanes(none)):
+            old = load_first(target, i * m + c, m - c, none)
+            store_first(target, i * m + c, m - c, old + load(g, i * columns + c, none))
 
 
 @compiled
-def _forward_heads(first, last, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
+def _backward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
     steps, heads, d, out, n_rates = sizes
-    w, z, difference, update, q, k, u, rates, columns_rates = pointers(scratch, zero)
-    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table = pointers(tables, zero)
-    is_reset = pointer(reset, np.uint8(0))
-    has_state, save = tables[2] != 0, tables[5] != 0
-    m = out + 2 * d + n_rates
-    columns = padded(m, w)
-    none = zeros(w, 1)
-    one = spread(zero + 1, none)
-    for head in range(first, last):
-        b, h = head // heads, head % heads
-        weight_h, state_h, end_h = at(weight, h * d * m), at(state, head * d * m), at(end, head * d * m)
-        has_change = has_state
-        is_new = True
-        for t in range(steps):
-            n = (b * steps + t) * heads + h
-            x = at(x_table, n * d)
-            if reset != 0 and is_reset[b * steps + t]:
-                has_change = False
-                is_new = True
-            # The write of a step is done together with the first reading of the next.
-            if is_new:
-                _start_read(w, d, columns, m, weight_h, state_h, has_change, x, z, end_h)
-                is_new = False
-            else:
-                write_read(w, d, columns, k, update, x, z)
-            put(z, out, at(y_table, n * out))
-            softmax(at(z, out), d, q)
-            softmax(at(z, out + d), d, k)
-            store(rates, 0, sigmoid(load_first(z, out + 2 * d, n_rates, none), one))
-            for i in range(0, d, lanes(none)):
-                store(u, i, load(q, i, none) - load(k, i, none))
-            read(w, d, columns, u, difference)
-            _spread_rates(rates, n_rates, out, d, columns_rates)
-            for c in range(0, m, lanes(none)):
-                store(update, c, load(columns_rates, c, none) * load(difference, c, none))
-            next_n = n + heads
-            expect_to_read(at(x_table, next_n * d), d)
-            expect_to_write(at(y_table, next_n * out), out)
-            if save:
-                put(q, d, at(q_table, n * d))
-                put(k, d, at(k_table, n * d))
-                put(rates, n_rates, at(beta_table, n * n_rates))
-                put(difference, m, at(difference_table, n * m))
-                expect_to_write(at(q_table, next_n * d), d)
-                expect_to_write(at(k_table, next_n * d), d)
-                expect_to_write(at(beta_table, next_n * n_rates), n_rates)
-                expect_to_write(at(difference_table, next_n * m), m)
-        _end(w, d, columns, m, weight_h, state_h, has_change, steps, k, update, end_h)
-
-
-@compiled
-def _backward_heads(first, last, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
-    steps, heads, d, out, n_rates = sizes
-    w, g, partial, rates, q, k, u, x_none, dk, du, dx, update, undo, kg, weighted, dz, columns_rates = pointers(
-        scratch, zero
-    )
-    (
-        dy_table, dend, x_table, weight, state, end, q_table, k_table, beta_table, difference_table,
-        dx_table, dstate, dreset,
-    ) = pointers(tables, zero)  # fmt: skip
+    w, g, partial, update, undo, rates, kg, weighted, dz, q, k, u, dk, du, dx, x_none, beta = pointers(scratch, zero)
+    dy_table, dend, x_table, weight, state, end = pointers(tables[:6], zero)
+    q_table, k_table, beta_table, difference_table, dx_table, dstate, dreset = pointers(tables[6:], zero)
     segment = pointer(reset, 0)
-    has_state = tables[4] != 0
-    b_q, b_k, b_b = out, out + d, out + 2 * d
     m = out + 2 * d + n_rates
     columns, rows = padded(m, w), padded(d, w)
     none = zeros(w, 1)
     clear(x_none, d)
     clear(partial, rows * lanes(none))
-    for head in range(first, last):
-        b, h = head // heads, head % heads
-        weight_h, state_h = at(weight, h * d * m), at(state, head * d * m)
-        # w is the matrix, transposed; g the gradient of the loss with respect to it. Both start from the end.
-        _set_transposed(w, d, m, rows, weight_h, at(end, head * d * m), True)
-        for i in range(d):
-            take(at(dend, (head * d + i) * m), m, at(g, i * columns))
-        clear(u, d)
-        clear(weighted, m)
-        clear(dz, m)
-        x = x_none
-        is_pending = False
-        for t in range(steps - 1, -1, -1):
-            n = (b * steps + t) * heads + h
-            difference = at(difference_table, n * m)
-            take(at(q_table, n * d), d, q)
-            take(at(k_table, n * d), d, k)
-            take(at(beta_table, n * n_rates), n_rates, rates)
-            _spread_rates(rates, n_rates, out, d, columns_rates)
-            for c in range(0, m, lanes(none)):
-                wrote = load(columns_rates, c, none) * load_first(difference, c, m - c, none)
-                store(update, c, wrote)
-                store(undo, c, none - wrote)
-            next_n = n - heads
-            expect_to_read(at(x_table, next_n * d), d)
-            expect_to_read(at(dy_table, next_n * out), out)
-            expect_to_read(at(q_table, next_n * d), d)
-            expect_to_read(at(k_table, next_n * d), d)
-            expect_to_read(at(beta_table, next_n * n_rates), n_rates)
-            expect_to_read(at(difference_table, next_n * m), m)
-            expect_to_write(at(dx_table, n * d), d)
-            write_write_read_both(g, d, columns, u, weighted, x, dz, k, kg, update, dk, partial)
-            for c in range(0, m, lanes(none)):
-                store(weighted, c, load(kg, c, none) * load(columns_rates, c, none))
-            read_write_read(w, m, rows, dz, dx, undo, k, weighted, du)
-            if is_pending:
-                put(dx, d, at(dx_table, (n + heads) * d))
-            take(at(dy_table, n * out), out, dz)
-            start = 0
-            if n_rates == 1:
-                dz[b_b] = dot(kg, difference, m) * rates[0] * (1 - rates[0])
-            else:
-                for part in range(4):
-                    n_part = out if part == 0 else (4 if part == 3 else d)
-                    along = dot(at(kg, start), at(difference, start), n_part)
-                    dz[b_b + part] = along * rates[part] * (1 - rates[part])
-                    start += n_part
-            # Through the softmaxes, back to what the matrix put out as q and k.
-            along_q, along_k = none, none
-            for i in range(0, d, lanes(none)):
-                q_i, k_i, du_i = load(q, i, none), load(k, i, none), load(du, i, none)
-                dk_i = load(dk, i, none) - du_i
-                store(u, i, q_i - k_i)
-                store(dk, i, dk_i)
-                along_q = multiply_add(du_i, q_i, along_q)
-                along_k = multiply_add(dk_i, k_i, along_k)
-            along_q, along_k = spread(total(along_q), none), spread(total(along_k), none)
-            for i in range(0, d, lanes(none)):
-                store_first(dz, b_q + i, d - i, load(q, i, none) * (load(du, i, none) - along_q))
-                store_first(dz, b_k + i, d - i, load(k, i, none) * (load(dk, i, none) - along_k))
-            x = at(x_table, n * d)
-            is_pending = True
-            if t == 0 or (reset != 0 and segment[b * steps + t] == t):
-                read(w, m, rows, dz, dx)
-                put(dx, d, at(dx_table, n * d))
-                write(g, d, columns, u, weighted)
-                write(g, d, columns, x, dz)
-                if reset != 0 and segment[b * steps + t] == t:
-                    # Before this step the matrix was `weight` itself: the gradient goes there and no further back.
-                    for i in range(d):
-                        for c in range(0, m, lanes(none)):
-                            place = (head * d + i) * m + c
-                            old = load_first(dreset, place, m - c, none)
-                            store_first(dreset, place, m - c, old + load(g, i * columns + c, none))
-                            store(g, i * columns + c, none)
+    first, last = next_share(crew, False)
+    while first < last:
+        for head in range(first, last):
+            b, h = head // heads, head % heads
+            weight_h, state_h = at(weight, h * d * m), at(state, head * d * m)
+            # w is the matrix, transposed; g is the gradient of the loss with respect to it. Both start from the end.
+            _set_transposed(w, d, m, weight_h, at(end, head * d * m), True)
+            for i in range(d):
+                take(at(dend, (head * d + i) * m), m, at(g, i * columns))
+            is_end = True
+            for t in range(steps - 1, -1, -1):
+                n = (b * steps + t) * heads + h
+                if is_end:
+                    # No step of this segment comes after this one.
                     clear(u, d)
                     clear(weighted, m)
                     clear(dz, m)
                     x = x_none
-                    is_pending = False
-                    if t > 0:
-                        # What stood before the reset is lost; write it again from the start of its segment.
-                        start = segment[b * steps + t - 1]
-                        _set_transposed(w, d, m, rows, weight_h, state_h, start < 0 and has_state)
-                        for s in range(max(start, 0), t):
-                            n = (b * steps + s) * heads + h
-                            take(at(k_table, n * d), d, k)
-                            take(at(beta_table, n * n_rates), n_rates, rates)
-                            _spread_rates(rates, n_rates, out, d, columns_rates)
-                            for c in range(0, m, lanes(none)):
-                                rate = load(columns_rates, c, none)
-                                store(update, c, rate * load_first(difference_table, n * m + c, m - c, none))
-                            write(w, m, rows, update, k)
-        for i in range(d):
-            put(at(g, i * columns), m, at(dstate, (head * d + i) * m))
+                difference = at(difference_table, n * m)
+                take(at(q_table, n * d), d, q)
+                _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                for c in range(0, m, lanes(none)):
+                    store(undo, c, none - load(update, c, none))
+                expect_to_read(at(x_table, (n - heads) * d), d)
+                expect_to_read(at(dy_table, (n - heads) * out), out)
+                expect_to_read(at(q_table, (n - heads) * d), d)
+                expect_to_read(at(k_table, (n - heads) * d), d)
+                expect_to_read(at(beta_table, (n - heads) * n_rates), n_rates)
+                expect_to_read(at(difference_table, (n - heads) * m), m)
+                expect_to_write(at(dx_table, n * d), d)
+                # What the step after this one adds to g, and its dx, are computed together with what this one needs.
+                two_writes_two_reads(g, d, columns, u, weighted, x, dz, k, kg, update, dk, partial)
+                for c in range(0, m, lanes(none)):
+                    store(weighted, c, load(rates, c, none) * load(kg, c, none))
+                read_write_read(w, m, rows, dz, dx, undo, k, weighted, du)
+                if not is_end:
+                    put(dx, d, at(dx_table, (n + heads) * d))
+                for i in range(0, d, lanes(none)):
+                    store(u, i, load(q, i, none) - load(k, i, none))
+                    store(dk, i, load(dk, i, none) - load(du, i, none))
+                take(at(dy_table, n * out), out, dz)
+                _through_softmax(q, du, d, at(dz, out))
+                _through_softmax(k, dk, d, at(dz, out + d))
+                _through_sigmoid(kg, difference, beta, n_rates, out, d, at(dz, out + 2 * d))
+                x = at(x_table, n * d)
+                is_start = reset != 0 and segment[b * steps + t] == t
+                is_end = is_start
+                if t == 0 or is_start:
+                    read(w, m, rows, dz, dx)
+                    put(dx, d, at(dx_table, n * d))
+                    write(g, d, columns, u, weighted)
+                    write(g, d, columns, x, dz)
+                if is_start:
+                    # Before this step the matrix was `weight` itself: the gradient goes there and no further back.
+                    _add_rows(g, d, m, at(dreset, head * d * m))
+                    clear(g, d * columns)
+                if is_start and t > 0:
+                    # What stood before the reset is lost; write it again from the start of its segment.
+                    start = segment[b * steps + t - 1]
+                    _set_transposed(w, d, m, weight_h, state_h, start < 0 and tables[4] != 0)
+                    for s in range(max(start, 0), t):
+                        n = (b * steps + s) * heads + h
+                        _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                        write(w, m, rows, update, k)
+            for i in range(d):
+                put(at(g, i * columns), m, at(dstate, (head * d + i) * m))
+        first, last = next_share(crew, True)
 
 
 def forward(
@@ -287,12 +292,12 @@ def forward(
     m, out = weight.shape[2], y.shape[3]
     over_heads(
         _forward_heads,
-        b * h,
-        3 * t * end.numel(),
-        ((d, m), (1, m), (1, m), (1, m), (1, d), (1, d), (1, d), (1, 4), (2, m)),
-        (t, h, d, out, learning_rates),
-        reset,
-        (x, weight, state, y, end, *(saved or (None, None, None, None))),
+        heads=b * h,
+        work=3 * t * end.numel(),
+        scratch=((d, m), *[(1, m)] * 3, (2, m), *[(1, d)] * 3, (1, learning_rates)),
+        sizes=(t, h, d, out, learning_rates),
+        reset=reset,
+        tables=(x, weight, state, y, end, *(saved or (None, None, None, None))),
     )
 
 
@@ -311,14 +316,13 @@ def backward(
 ) -> None:
     """Fill the gradients of x and of the incoming state, and what resets pass on to the weight."""
     b, t, h, d = x.shape
-    m = weight.shape[2]
-    v_d, v_m = (1, d), (1, m)
+    m, out, learning_rates = weight.shape[2], dy.shape[3], saved[2].shape[3]
     over_heads(
         _backward_heads,
-        b * h,
-        7 * t * end.numel(),
-        ((m, d), (d, m), (d + 15, 1), (1, 4), v_d, v_d, v_d, v_d, v_d, v_d, v_d, v_m, v_m, v_m, v_m, v_m, (2, m)),
-        (t, h, d, dy.shape[3], saved[2].shape[3]),
-        segments(reset),
-        (dy, dend, x, weight, state, end, *saved, dx, dstate, dreset),
+        heads=b * h,
+        work=7 * t * end.numel(),
+        scratch=((m, d), (d, m), (d + 15, 1), *[(1, m)] * 2, (2, m), *[(1, m)] * 3, *[(1, d)] * 7, (1, learning_rates)),
+        sizes=(t, h, d, out, learning_rates),
+        reset=segments(reset),
+        tables=(dy, dend, x, weight, state, end, *saved, dx, dstate, dreset),
     )
