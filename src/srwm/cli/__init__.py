@@ -1,0 +1,56 @@
+"""The command line: one sub-command a verb, each in a file of its own.
+
+Each handler imports what it needs when it runs, so that `srwm --help` answers at once.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import srwm
+from srwm.errors import InputError, RunError
+
+from . import bench, doctor
+from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Parser
+
+__all__ = ["build_parser", "main"]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of every command."""
+    parser = Parser(prog="srwm", description="Self-referential weight matrices: layers, kernels and experiments.")
+    parser.add_argument("--version", action="version", version=f"srwm {srwm.__version__}")
+    parser.set_defaults(parser=parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for verb in (doctor, bench):
+        verb.add(parser, commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Args:
+        argv: the words after `srwm`; the process's own when None.
+
+    Returns:
+        0 if all went well, 1 if the command failed, 2 if it was asked for something that cannot be, 130 if it was
+        interrupted. Wrong usage exits with 2.
+    """
+    args, unknown = build_parser().parse_known_args(argv)
+    if unknown:
+        args.parser.unknown_option(unknown)
+    if not hasattr(args, "run"):
+        args.parser.missing_command()
+    try:
+        status: int = args.run(args)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except InputError as error:
+        print(f"{args.parser.prog}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except RunError as error:
+        print(f"{args.parser.prog}: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    return status

@@ -1,0 +1,49 @@
+"""A parser of command lines that names the nearest right word beside a wrong one."""
+
+import argparse
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+Commands = argparse._SubParsersAction
+"""Where the sub-commands of a parser are added."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names the nearest right word beside an unknown one."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._known_words: list[str] = []
+        self._commands: list[str] = []
+        super().__init__(**kwargs, allow_abbrev=False)
+
+    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
+        action = super().add_argument(*args, **kwargs)
+        self._known_words += [*action.option_strings, *(str(choice) for choice in action.choices or ())]
+        return action
+
+    def add_command(self, commands: "Commands[Parser]", name: str, text: str) -> "Parser":
+        """Add a sub-command whose help line is `text`."""
+        self._commands.append(name)
+        command = commands.add_parser(name, help=text, description=text)
+        command.set_defaults(parser=command)
+        return command
+
+    def unknown_option(self, words: Sequence[str]) -> NoReturn:
+        """Refuse what no argument took."""
+        self.error(f"unknown argument {words[0]!r}")
+
+    def missing_command(self) -> NoReturn:
+        """Refuse a line that stops before it says what to do."""
+        self.error(f"say what to do: {', '.join(self._commands)}")
+
+    def error(self, message: str) -> NoReturn:
+        """Print the problem, the nearest right word and where to look, and exit with status 2."""
+        found = re.search(r"(?:invalid choice: |unknown argument )'([^']*)'", message)
+        words = self._known_words + self._commands
+        nearest = difflib.get_close_matches(found[1].split("=")[0], words, n=1, cutoff=0.5) if found else []
+        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}{hint}\nSee '{self.prog} --help'.\n")

@@ -1,0 +1,25 @@
+"""`srwm bench`: how fast is it here."""
+
+import argparse
+from pathlib import Path
+
+from ._parser import Commands, Parser
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command and its subjects."""
+    bench = parser.add_command(commands, "bench", "Time parts of the library on this machine.")
+    subjects = bench.add_subparsers(title="subjects", metavar="SUBJECT")
+    ops = bench.add_command(
+        subjects, "ops", "Time the operators against the reference, and against fla where installed."
+    )
+    ops.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)")
+    ops.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
+    ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
+    ops.set_defaults(run=_bench_ops)
+
+
+def _bench_ops(args: argparse.Namespace) -> int:
+    from srwm.bench import bench_ops
+
+    return bench_ops(args.device, args.json, args.quick)
