@@ -39,13 +39,13 @@ class Good(nn.Module):
             if reset is not None:
                 sums = self.forget(sums, reset[:, t, None])
             sums = torch.tanh(sums + x[:, t] @ self.weight)
-            ys.append(self.read(sums))
+            ys.append(self.show(sums))
         return torch.stack(ys, dim=1), Memory(sums)
 
     def forget(self, sums, is_first):
         return sums.masked_fill(is_first, 0.0)
 
-    def read(self, sums):
+    def show(self, sums):
         return sums
 
     def step(self, x_t, state=None, *, reset=None):
@@ -80,7 +80,7 @@ class TimeFirst(Good):
 
 
 class AnotherDtype(Good):
-    def read(self, sums):
+    def show(self, sums):
         return sums.double()
 
 
@@ -161,6 +161,11 @@ class IgnoresResetAtTheFirstStep(Good):
             reset = reset.clone()
             reset[:, 0] = False
         return super().forward(x, state, reset=reset)
+
+
+class ReadGoesOn(Good):
+    def read(self, x, state=None):
+        return super().forward(x, state)[0]
 
 
 class StepIgnoresReset(Good):
@@ -284,12 +289,12 @@ class KeepsABuffer(Good):
 
 
 class Random(Good):
-    def read(self, sums):
+    def show(self, sums):
         return sums + torch.rand(())
 
 
 class MixesRows(Good):
-    def read(self, sums):
+    def show(self, sums):
         return sums - sums.mean(dim=0)
 
 
@@ -342,6 +347,7 @@ class HasNoStep(nn.Module):
         (StepOfAnotherShape, "step returned y_t of shape [5, 1, 3]; wanted [b, features] = [5, 3]."),
         (StepForgets, "step, repeated, does not give the y of the whole sequence."),
         (StepForgets, "step, repeated, does not end in the state of the whole sequence."),
+        (ReadGoesOn, "read does not answer each input as a step from the same state does."),
         (IgnoresReset, "A reset inside the sequence does not equal starting anew there."),
         (ResetsEveryRow, "A reset inside the sequence changes rows, or steps, that it does not concern."),
         (IgnoresResetAtTheFirstStep, "A reset at the first step does not make the given state new."),
@@ -391,6 +397,7 @@ def test_a_broken_promise_gets_its_sentence(layer, sentence):
     [
         AnotherDtype,
         InitialStateOfOnes,
+        ReadGoesOn,
         StepIgnoresReset,
         DetachesSilently,
         DetachDoesNothingLayer,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from srwm.nn import DeltaNet, _delta_heads
+from srwm.nn import DeltaNet, deltanet
 from srwm.ops import delta_rule
 
 from . import paper
@@ -68,7 +68,7 @@ def test_under_autocast_the_operator_gets_one_dtype(monkeypatch):
         given.extend(tensor.dtype for tensor in (q, k, v, beta))
         return delta_rule(q, k, v, beta, state, **options)
 
-    monkeypatch.setattr(_delta_heads, "delta_rule", watch)
+    monkeypatch.setattr(deltanet, "delta_rule", watch)
     with torch.autocast("cpu", torch.bfloat16):
         DeltaNet(6, 2)(torch.randn(2, 5, 6))
     assert given == [torch.bfloat16] * 4

@@ -39,6 +39,24 @@ def test_keeps_the_contract_on_a_gpu(layer):
     check_layer(layer.double().cuda())
 
 
+def test_a_read_has_the_gradients_of_a_step(layer):
+    layer = layer.double()
+    learnt, asked = (torch.randn(3, 4, layer.input_size, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    _, state = layer(learnt)
+    by_steps = torch.stack([layer.step(asked[:, i], state)[0] for i in range(4)], dim=1)
+    weights = torch.randn_like(by_steps)
+    wanted, got = (
+        torch.autograd.grad((y.sin() * weights).sum(), [learnt, asked, *layer.parameters()], allow_unused=True)
+        for y in (by_steps, layer.read(asked, layer(learnt)[1]))
+    )
+    torch.testing.assert_close(
+        [g if g is not None else torch.zeros(1) for g in got],
+        [w if w is not None else torch.zeros(1) for w in wanted],
+        rtol=1e-9,
+        atol=1e-11,
+    )
+
+
 def test_half_precision_keeps_its_dtype(layer):
     y, _ = layer.bfloat16()(torch.randn(2, 3, SIZE, dtype=torch.bfloat16))
     assert y.dtype == torch.bfloat16

@@ -1,6 +1,6 @@
 """The one contract of every sequence layer."""
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from srwm.ops._checks import check_reset
 
 from ._arguments import check_input, check_positive
+from ._state import map_state
 
 LayerState = TypeVar("LayerState")
 
@@ -82,6 +83,22 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         y, state = self(x_t[:, None], state, reset=reset)
         return y[:, 0], state
 
+    def read(self, x: Float[Tensor, "b n d_in"], state: LayerState | None = None) -> Float[Tensor, "b n d_out"]:
+        """Answer each of n inputs as if it came next, each by itself: nothing is learnt from them.
+
+        Args:
+            x: inputs [b, n, input_size]; their order does not matter.
+            state: what an earlier call returned, left as it is; None is new.
+
+        Returns:
+            y [b, n, output_size]: what `step` would return for each input and this state.
+
+        Raises:
+            ValueError: if an argument does not fit the layer.
+        """
+        self.check_inputs(x, None)
+        return read_one_by_one(self, x, state)
+
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> LayerState:
@@ -92,3 +109,12 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         """Refuse inputs that do not fit, with a sentence that names the argument."""
         check_input("x", x, "b t d", self.input_size)
         check_reset(reset, x.shape[0], x.shape[1], x.device)
+
+
+def read_one_by_one(layer: Any, x: Tensor, state: Any) -> Tensor:
+    """Answer each input from a copy of the state of its own: right for every layer under the contract."""
+    batch_size, number = x.shape[:2]
+    if state is not None:
+        state = map_state(lambda rows: rows.repeat_interleave(number, dim=0), state)
+    y: Tensor = layer(x.flatten(0, 1)[:, None], state)[0]
+    return y.reshape(batch_size, number, y.shape[-1])

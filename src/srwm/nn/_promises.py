@@ -133,6 +133,19 @@ def steps_equal_whole(trial: Trial) -> Iterator[str]:
 
 
 @torch.no_grad()
+def reads_equal_steps(trial: Trial) -> Iterator[str]:
+    """`layer.read`, where there is one, answers each input as a step from the same state would, and changes nothing."""
+    if not hasattr(trial.layer, "read"):
+        return
+    inputs = trial.other_x
+    for state in (None, trial.state):
+        steps = [trial.layer.step(inputs[:, i], state)[0] for i in range(inputs.shape[1])]
+        if trial.differ(trial.layer.read(inputs, state), torch.stack(steps, dim=1)):
+            yield "read does not answer each input as a step from the same state does."
+            return
+
+
+@torch.no_grad()
 def reset_starts_anew(trial: Trial) -> Iterator[str]:
     """A reset inside a sequence equals starting anew there."""
     rows, at = trial.some_rows, trial.middle
@@ -254,6 +267,7 @@ PROMISES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     zeros_are_new,
     split_equals_whole,
     steps_equal_whole,
+    reads_equal_steps,
     reset_starts_anew,
     reset_forgets_the_given_state,
     no_gradient_crosses_a_reset,

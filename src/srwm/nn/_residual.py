@@ -20,7 +20,7 @@ Norm = Literal["residual", "input", "none", "unused"]
 
 
 class ResidualLayer(SequenceLayer[LayerState]):
-    """A memory with a residual around it; subclasses define `run_heads` and `initial_state`.
+    """A memory with a residual around it; subclasses define `run_heads`, `read_heads` and `initial_state`.
 
     Args:
         hidden_size: features of `x` and `y`.
@@ -54,18 +54,32 @@ class ResidualLayer(SequenceLayer[LayerState]):
         reset: Bool[Tensor, "b t"] | None = None,
     ) -> tuple[Float[Tensor, "b t d"], LayerState]:
         """Read a sequence; see `SequenceLayer.forward`."""
-        self.check_inputs(x, reset)
-        check_fits(x, self.out_projection.weight)
-        inputs = skip = x
-        if self.norm is not None and self.norm_place == "input":
-            inputs = self.norm(x)
-        elif self.norm is not None and self.norm_place == "residual":
-            skip = self.norm(x)
+        inputs, skip = self._inputs_and_skip(x, reset)
         y, state = self.run_heads(inputs, state, reset)
         return skip + self.dropout(self.out_projection(y)), state
 
+    def read(self, x: Float[Tensor, "b n d"], state: LayerState | None = None) -> Float[Tensor, "b n d"]:
+        """Answer each input as if it came next; see `SequenceLayer.read`."""
+        inputs, skip = self._inputs_and_skip(x, None)
+        y: Tensor = skip + self.dropout(self.out_projection(self.read_heads(inputs, state)))
+        return y
+
+    def _inputs_and_skip(self, x: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor]:
+        """What the heads read, and what their projected output is added to."""
+        self.check_inputs(x, reset)
+        check_fits(x, self.out_projection.weight)
+        if self.norm is not None and self.norm_place == "input":
+            return self.norm(x), x
+        if self.norm is not None and self.norm_place == "residual":
+            return x, self.norm(x)
+        return x, x
+
     def run_heads(self, x: Tensor, state: LayerState | None, reset: Tensor | None) -> tuple[Tensor, LayerState]:
         """Map [b, t, hidden_size] to the concatenated outputs of the heads, of the same shape."""
+        raise NotImplementedError
+
+    def read_heads(self, x: Tensor, state: LayerState | None) -> Tensor:
+        """Map n inputs, each as if it came next after `state`, to the outputs of the heads, without learning."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:

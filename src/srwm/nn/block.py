@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._layer import SequenceLayer
+from ._layer import SequenceLayer, read_one_by_one
 from .feed_forward import FeedForward
 
 
@@ -44,6 +44,14 @@ class Block(SequenceLayer[Any]):
         self.check_inputs(x, reset)
         y, state = self.memory(x, state, reset=reset)
         return self.feed_forward(y)[0], state
+
+    def read(self, x: Float[Tensor, "b n d"], state: Any = None) -> Float[Tensor, "b n d"]:
+        """Answer each input as if it came next; see `SequenceLayer.read`."""
+        self.check_inputs(x, None)
+        # A memory of the user's own need not have a `read`.
+        read = getattr(self.memory, "read", None)
+        y = read_one_by_one(self.memory, x, state) if read is None else read(x, state)
+        return self.feed_forward.read(y)
 
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None

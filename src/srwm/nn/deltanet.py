@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from srwm.ops import Backend
+from srwm.ops import Backend, delta_rule
 from srwm.ops._checks import check_shape, state_dtype
 
 from ._arguments import check_heads, check_state_type, check_word
-from ._delta_heads import delta_heads
+from ._delta_heads import read_delta_heads, split_delta_heads
 from ._feature_maps import FeatureMap
 from ._residual import Norm, ResidualLayer
 from ._state import DeltaNetState
@@ -62,20 +62,22 @@ class DeltaNet(ResidualLayer[DeltaNetState]):
 
     def run_heads(self, x: Tensor, state: DeltaNetState | None, reset: Tensor | None) -> tuple[Tensor, DeltaNetState]:
         """Project, write and read."""
+        heads = split_delta_heads(self.projection(x), self.num_heads, self.feature_map, self.feature_map_eps)
+        y, fast_weight = delta_rule(*heads, self._fast_weight(state, len(x)), reset=reset, backend=self.backend)
+        return y.flatten(-2), DeltaNetState(fast_weight)
+
+    def read_heads(self, x: Tensor, state: DeltaNetState | None) -> Tensor:
+        """Project and read, each input after its own write, which is then forgotten."""
+        heads = split_delta_heads(self.projection(x), self.num_heads, self.feature_map, self.feature_map_eps)
+        return read_delta_heads(heads, self._fast_weight(state, len(x))).flatten(-2)
+
+    def _fast_weight(self, state: DeltaNetState | None, batch_size: int) -> Tensor | None:
         check_state_type(state, DeltaNetState)
-        if state is not None:
-            wanted = (len(x), self.num_heads, self.head_dim, self.head_dim)
-            check_shape("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]")
-        y, fast_weight = delta_heads(
-            self.projection(x),
-            None if state is None else state.fast_weight,
-            reset,
-            num_heads=self.num_heads,
-            feature_map=self.feature_map,
-            feature_map_eps=self.feature_map_eps,
-            backend=self.backend,
-        )
-        return y, DeltaNetState(fast_weight)
+        if state is None:
+            return None
+        wanted = (batch_size, self.num_heads, self.head_dim, self.head_dim)
+        check_shape("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]")
+        return state.fast_weight
 
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None

@@ -63,6 +63,10 @@ class FakeSRWM(ResidualLayer[NoState]):
         heads = activate_input(x.unflatten(-1, self.weight.shape[:2]), self.input_activation)
         return torch.einsum("bthd,hde->bthe", heads, self.weight).flatten(-2), NoState()
 
+    def read_heads(self, x: Float[Tensor, "b n d"], state: NoState | None) -> Float[Tensor, "b n d"]:
+        """Apply each head's matrix to each input: without a memory, inputs and steps are the same."""
+        return self.run_heads(x, state, None)[0]
+
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> NoState:

@@ -47,6 +47,10 @@ class FeedForward(SequenceLayer[NoState]):
         inner = self.dropout(self.expand(self.norm(x)).relu())
         return x + self.dropout(self.contract(inner)), NoState()
 
+    def read(self, x: Float[Tensor, "b n d"], state: NoState | None = None) -> Float[Tensor, "b n d"]:
+        """Answer each input; without a memory, inputs and steps are the same."""
+        return self(x, state)[0]
+
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> NoState:

@@ -116,6 +116,22 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         )
         return y.flatten(-2), SelfReferentialState(change, steps)
 
+    def read(
+        self, x: Float[Tensor, "b n d_in"], state: SelfReferentialState | None = None
+    ) -> Float[Tensor, "b n d_out"]:
+        """Answer each input as if it came next; see `SequenceLayer.read`. Only the y columns take part."""
+        self.check_inputs(x, None)
+        self._check_state(state, len(x))
+        heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
+        weight = self.weight[..., : self.columns[0]]
+        if state is None:
+            return torch.einsum("bnhd,hde->bnhe", heads, weight).flatten(-2)
+        if self.reset_every is not None:
+            is_first, _ = periodic_reset(state.steps, 1, None, self.reset_every)
+            state = state.reset(is_first[:, 0])
+        weight = weight + state.change[..., : self.columns[0]]
+        return torch.einsum("bnhd,bhde->bnhe", heads, weight.to(heads.dtype)).flatten(-2)
+
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> SelfReferentialState:

@@ -115,16 +115,28 @@ class SequenceModel(SequenceLayer[SequenceState]):
         reset: Bool[Tensor, "b t"] | None = None,
     ) -> tuple[Float[Tensor, "b t d_out"], SequenceState]:
         """Read a sequence; see `SequenceLayer.forward`."""
-        self.check_inputs(x, reset)
-        if isinstance(self.input_projection, nn.Linear):
-            check_fits(x, self.input_projection.weight)
+        h = self._project(x, reset)
         before = self._layer_states(state)
         after = []
-        h = self.input_projection(x)
         for layer, layer_state in zip(self.layers, before, strict=True):
             h, layer_state = layer(h, layer_state, reset=reset)
             after.append(layer_state)
         return self.output_projection(h), SequenceState(tuple(after))
+
+    def read(self, x: Float[Tensor, "b n d_in"], state: SequenceState | None = None) -> Float[Tensor, "b n d_out"]:
+        """Answer each input as if it came next; see `SequenceLayer.read`."""
+        h = self._project(x, None)
+        for layer, layer_state in zip(self.layers, self._layer_states(state), strict=True):
+            h = cast(Block, layer).read(h, layer_state)
+        y: Tensor = self.output_projection(h)
+        return y
+
+    def _project(self, x: Tensor, reset: Tensor | None) -> Tensor:
+        self.check_inputs(x, reset)
+        if isinstance(self.input_projection, nn.Linear):
+            check_fits(x, self.input_projection.weight)
+        h: Tensor = self.input_projection(x)
+        return h
 
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None

@@ -5,14 +5,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from srwm.ops import Backend
+from srwm.ops import Backend, delta_rule
 from srwm.ops._checks import check_shape
 
 from ._arguments import check_heads, check_state_type
-from ._delta_heads import delta_heads
+from ._delta_heads import read_delta_heads, split_delta_heads
 from ._feature_maps import InputActivation
 from ._residual import Norm, ResidualLayer
-from ._state import SRDeltaNetState
+from ._state import SelfReferentialState, SRDeltaNetState
 from .self_referential_linear import SelfReferentialLinear
 
 
@@ -76,22 +76,27 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
         self, x: Tensor, state: SRDeltaNetState | None, reset: Tensor | None
     ) -> tuple[Tensor, SRDeltaNetState]:
         """Run the self-referential matrix, then write and read what it says."""
-        check_state_type(state, SRDeltaNetState)
-        slow, fast_weight = (None, None) if state is None else state
-        if fast_weight is not None:
-            wanted = (len(x), self.num_heads, self.head_dim, self.head_dim)
-            check_shape("state.fast_weight", fast_weight, wanted, "[b, h, d, d]")
+        slow, fast_weight = self._parts(state, len(x))
         projected, slow = self.self_referential(x, slow, reset=reset)
-        y, fast_weight = delta_heads(
-            projected,
-            fast_weight,
-            reset,
-            num_heads=self.num_heads,
-            feature_map="softmax",
-            feature_map_eps=0.0,
-            backend=self.self_referential.backend,
-        )
-        return y, SRDeltaNetState(slow, fast_weight)
+        heads = split_delta_heads(projected, self.num_heads, "softmax")
+        y, fast_weight = delta_rule(*heads, fast_weight, reset=reset, backend=self.self_referential.backend)
+        return y.flatten(-2), SRDeltaNetState(slow, fast_weight)
+
+    def read_heads(self, x: Tensor, state: SRDeltaNetState | None) -> Tensor:
+        """Read the self-referential matrix, then the fast weights after the write that it says."""
+        slow, fast_weight = self._parts(state, len(x))
+        heads = split_delta_heads(self.self_referential.read(x, slow), self.num_heads, "softmax")
+        return read_delta_heads(heads, fast_weight).flatten(-2)
+
+    def _parts(
+        self, state: SRDeltaNetState | None, batch_size: int
+    ) -> tuple[SelfReferentialState | None, Tensor | None]:
+        check_state_type(state, SRDeltaNetState)
+        if state is None:
+            return None, None
+        wanted = (batch_size, self.num_heads, self.head_dim, self.head_dim)
+        check_shape("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]")
+        return state
 
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None

@@ -87,6 +87,10 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         """Run the self-referential heads."""
         return self.self_referential(x, state, reset=reset)
 
+    def read_heads(self, x: Tensor, state: SelfReferentialState | None) -> Tensor:
+        """Read the self-referential heads."""
+        return self.self_referential.read(x, state)
+
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> SelfReferentialState:
