@@ -1,12 +1,39 @@
 """Self-referential weight matrices: networks that modify their own weights while they run.
 
-The rooms: `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them. Import what you
-use, for example `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when they are needed.
+The rooms: `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
+networks for images, `srwm.data` images to learn from, `srwm.fewshot` few-shot learning, and `srwm.runs` what every
+training has in common. Import what you use, for example `from srwm.nn import SelfReferentialLinear`; kernels and plots
+load only when they are needed.
 
 Paper: "A Modern Self-Referential Weight Matrix That Learns to Modify Itself", Irie, Schlag, Csordás and Schmidhuber,
 ICML 2022.
 """
 
-__all__ = ["__version__"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from srwm.fewshot import FewShotModel
+
+__all__ = ["__version__", "load"]
 
 __version__ = "0.1.0"
+
+
+def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel":
+    """Load a trained model that learns new classes while it runs.
+
+    Args:
+        name: a model that comes with the package, or the folder of a run.
+        device: where to put it.
+
+    Returns:
+        A model with `learn(images, labels, state)` and `predict(images, state)`.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    from srwm.fewshot import load_model
+
+    return load_model(name, device=device)

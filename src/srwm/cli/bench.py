@@ -17,6 +17,22 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     ops.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
     ops.set_defaults(run=_bench_ops)
+    fewshot = bench.add_command(
+        subjects, "fewshot", "Time the whole training step of recipes, in turns, on random images."
+    )
+    fewshot.add_argument("recipes", nargs="+", metavar="RECIPE", help="see `srwm recipes`")
+    fewshot.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)"
+    )
+    fewshot.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
+    fewshot.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
+    fewshot.set_defaults(run=_bench_fewshot)
+
+
+def _bench_fewshot(args: argparse.Namespace) -> int:
+    from srwm.bench.fewshot import bench_fewshot
+
+    return bench_fewshot(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_ops(args: argparse.Namespace) -> int:

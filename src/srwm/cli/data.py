@@ -1,0 +1,183 @@
+"""`srwm data`: the images that there are, and how to get more."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from srwm.errors import InputError
+
+from ._parser import EXIT_FAILED, EXIT_OK, Commands, Parser
+
+if TYPE_CHECKING:
+    from srwm.data.sources import Source
+
+_SPLITS = ("train", "validation", "test")
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command and its verbs."""
+    data = parser.add_command(commands, "data", "List, fetch, import, check and show images to learn from.")
+    verbs = data.add_subparsers(title="verbs", metavar="VERB")
+
+    listing = _verb(data, verbs, "list", "List the sources of images and say which are there.")
+    listing.set_defaults(run=_list)
+
+    fetch = _verb(data, verbs, "fetch", "Download a source's official archives, check them and make its pack.")
+    fetch.add_argument("name", metavar="NAME", help="a source that `srwm data list` shows")
+    fetch.add_argument("--again", action="store_true", help="fetch it even if it is there")
+    fetch.add_argument("--keep-archives", action="store_true", help="keep the archives once the pack is made")
+    fetch.set_defaults(run=_fetch)
+
+    importing = _verb(data, verbs, "import", "Make a pack of files that are on this machine.")
+    importing.add_argument(
+        "kind",
+        choices=("folder", "mini-imagenet"),
+        help="`folder`: a folder that holds a folder of images for each class; `mini-imagenet`: its three caches",
+    )
+    importing.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="the folder, or the three caches")
+    importing.add_argument("--name", help="what to call the images of a folder from now on")
+    importing.set_defaults(run=_import)
+
+    verify = _verb(data, verbs, "verify", "Check the packs that are there: every image, every number.")
+    verify.add_argument("names", nargs="*", metavar="NAME", help="sources to check (default: all that are there)")
+    verify.set_defaults(run=_verify)
+
+    show = _verb(data, verbs, "show", "Draw a contact sheet of some classes.")
+    show.add_argument("name", metavar="SOURCE", help="a source that `srwm data list` shows, or folder:PATH")
+    show.add_argument("--split", choices=_SPLITS, default="train", help="(default: train)")
+    show.add_argument("--classes", type=_count, default=10, metavar="N", help="how many classes (default: 10)")
+    show.add_argument("--images", type=_count, default=10, metavar="N", help="how many images of each (default: 10)")
+    show.add_argument("--out", type=Path, metavar="FILE", help="the PNG file to write (default: SOURCE-SPLIT.png)")
+    show.set_defaults(run=_show)
+
+
+def _verb(data: Parser, verbs: "Commands[Parser]", name: str, text: str) -> Parser:
+    verb = data.add_command(verbs, name, text)
+    verb.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
+    )
+    return verb
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
+def _report(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from srwm.data import data_folder
+    from srwm.data.places import find_source, own_packs
+    from srwm.data.sources import SOURCES
+
+    folder = data_folder(args.data)
+    table = Table(title=f"Sources of images; packs lie in {escape(str(folder))}", title_justify="left", show_lines=True)
+    table.add_column("source", no_wrap=True)
+    table.add_column("there?", no_wrap=True)
+    table.add_column("what it is; classes to train / validate / test with; licence")
+    for source in [*SOURCES.values(), *(find_source(name, folder) for name in own_packs(folder))]:
+        table.add_row(escape(source.name), _whether_there(source, folder), "\n".join(_about(source)))
+    table.add_row("folder:PATH", "", "A folder on this machine that holds a folder of images for each class.")
+    Console().print(table)
+    return EXIT_OK
+
+
+def _whether_there(source: "Source", folder: Path) -> str:
+    if source.pack is None:
+        return "built in"
+    path = folder / source.pack
+    return f"{path.stat().st_size / 1e6:.1f} MB" if path.is_file() else "no"
+
+
+def _about(source: "Source") -> Iterator[str]:
+    """Give the lines that describe a source."""
+    yield source.about
+    if any(source.classes):
+        turns = 4 if source.rotations else 1
+        numbers = " / ".join(str(number * turns) for number in source.classes)
+        rotations = " with rotations" if source.rotations else ""
+        size = f"{source.image_size} x {source.image_size}, {'grey' if source.channels == 1 else 'colours'}"
+        yield f"{numbers} classes{rotations}, {source.images_per_class} images each, {size}"
+        yield f"Licence: {source.licence}"
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from srwm.data import data_folder
+    from srwm.data.fetch import fetch
+
+    path = fetch(args.name, data_folder(args.data), _report, again=args.again, keep_archives=args.keep_archives)
+    print(path or f"{args.name} is drawn when it is asked for; there is nothing to fetch.")
+    return EXIT_OK
+
+
+def _import(args: argparse.Namespace) -> int:
+    from srwm.data import data_folder
+    from srwm.data.fetch import import_folder, import_mini_imagenet
+
+    folder = data_folder(args.data)
+    if args.kind == "mini-imagenet":
+        print(import_mini_imagenet(args.paths, folder, _report))
+        return EXIT_OK
+    if args.name is None:
+        raise InputError("the images of a folder need a name: add --name NAME")
+    if len(args.paths) != 1:
+        raise InputError(f"{len(args.paths)} folders came; wanted one, which holds a folder of images for each class")
+    print(import_folder(args.paths[0], args.name, folder, _report))
+    return EXIT_OK
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from srwm.data import data_folder
+    from srwm.data.places import find_source, own_packs, pack_path
+    from srwm.data.sources import SOURCES
+    from srwm.data.verify import verify_pack
+
+    folder = data_folder(args.data)
+    known = {source.pack for source in SOURCES.values() if source.pack}
+    if args.names:
+        paths = [pack_path(find_source(name, folder), folder) for name in args.names]
+    else:
+        paths = [folder / name for name in sorted({*known, *(f"{name}.npz" for name in own_packs(folder))})]
+        paths = [path for path in paths if path.is_file()]
+    if not paths:
+        raise InputError(f"there is no pack in {folder}: run `srwm data fetch NAME`, or name the folder with --data")
+    failed = False
+    for path in dict.fromkeys(paths):
+        problems = verify_pack(path)
+        failed |= bool(problems)
+        for line in problems or [f"{path} is sound"]:
+            print(line)
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+def _show(args: argparse.Namespace) -> int:
+    import io
+
+    from srwm.data import load_images
+    from srwm.data.sheet import contact_sheet
+    from srwm.runs.atomic import write_atomically
+
+    found = load_images(args.name, args.split, folder=args.data, rotations=False)
+    number = min(args.classes, found.num_classes)
+    chosen = [index * found.num_classes // number for index in range(number)]
+    rows = []
+    for index in chosen:
+        start, count = int(found.starts[index]), min(args.images, int(found.counts[index]))
+        rows.append(list(found.images[start : start + count]))
+    sheet = contact_sheet(rows, row_titles=[found.class_names[index].replace("/", "\n") for index in chosen])
+    path = args.out or Path(found.name.replace("/", "-") + ".png")
+    buffer = io.BytesIO()
+    sheet.save(buffer, "PNG")
+    write_atomically(path, buffer.getvalue())
+    print(path)
+    return EXIT_OK

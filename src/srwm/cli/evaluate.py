@@ -1,0 +1,62 @@
+"""`srwm evaluate`: test a trained model by the book."""
+
+import argparse
+from pathlib import Path
+
+from ._parser import EXIT_OK, Commands, Parser
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    evaluate = parser.add_command(
+        commands, "evaluate", "Test a trained model on classes it has never seen: 5 sets of 16,000 episodes."
+    )
+    evaluate.add_argument("model", metavar="MODEL", help="a model that comes with srwm, or the folder of a run")
+    evaluate.add_argument("--split", choices=("test", "validation"), default="test", help="(default: test)")
+    evaluate.add_argument("--sets", type=int, default=5, metavar="N", help="sets of episodes (default: 5)")
+    evaluate.add_argument("--episodes", type=int, default=16_000, metavar="N", help="of each set (default: 16000)")
+    evaluate.add_argument("--shots", type=int, metavar="K", help="labelled images a class (default: the recipe's)")
+    evaluate.add_argument("--source", metavar="SOURCE", help="other images than the recipe's; see `srwm data list`")
+    evaluate.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
+    evaluate.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    evaluate.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
+    )
+    evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    evaluate.set_defaults(run=_evaluate)
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    import dataclasses
+    import json
+
+    from rich.console import Console
+
+    from srwm.errors import InputError
+    from srwm.fewshot import RECIPES, evaluate, load_model
+    from srwm.fewshot.running import image_loader
+    from srwm.fewshot.tables import evaluation_table
+    from srwm.runs.devices import choose_device
+
+    if min(args.sets, args.episodes) < 1:
+        raise InputError(f"{args.sets} sets of {args.episodes} episodes; wanted at least one of each")
+    device = choose_device(args.device)
+    model = load_model(args.model, device=device)
+    config = model.config
+    channels, size, _ = model.image_shape
+    task = dataclasses.replace(
+        config.task,
+        source=args.source or config.task.source,
+        shots=args.shots or config.task.shots,
+        image_size=size,
+        channels=channels,
+    )
+    images = image_loader(task, args.data)(args.split).to(device)
+    tested = evaluate(model, images, task, sets=args.sets, episodes=args.episodes, seed=args.seed)
+    if args.json:
+        print(json.dumps({"model": args.model, "task": dataclasses.asdict(task), **dataclasses.asdict(tested)}))
+        return EXIT_OK
+    same_task = (task.source, task.shots) == (config.task.source, config.task.shots)
+    paper = RECIPES[config.recipe].paper if config.recipe in RECIPES and same_task else None
+    Console().print(evaluation_table(f"{images.name}, {task.ways}-way {task.shots}-shot", tested, paper))
+    return EXIT_OK

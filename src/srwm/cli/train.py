@@ -1,0 +1,73 @@
+"""`srwm train`: run a recipe."""
+
+import argparse
+from pathlib import Path
+
+from ._parser import EXIT_INTERRUPTED, EXIT_OK, Commands, Parser
+
+_EPILOG = """\
+A run is a folder: config.json (the whole recipe), metrics.jsonl, checkpoints, and result.json once it has ended. Ctrl-C
+saves and stops; --resume goes on, with the same result to the last bit. On several GPUs or machines:
+`torchrun --nproc-per-node 4 -m srwm.cli train RECIPE`.
+
+  srwm train strokes-1shot
+  srwm train omniglot-1shot --seed 1 --set train.total_steps=100000
+  srwm train omniglot-1shot --set task.source=folder:my-images --set task.image_size=28
+"""
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    train = parser.add_command(commands, "train", "Train a recipe, and test what came of it.")
+    train.epilog = _EPILOG
+    train.formatter_class = argparse.RawDescriptionHelpFormatter
+    train.add_argument("recipe", metavar="RECIPE", help="see `srwm recipes`")
+    train.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change the recipe; `srwm recipes RECIPE` lists the keys; may be repeated",
+    )
+    train.add_argument("--seed", type=int, help="short for --set seed=N (default: 0)")
+    train.add_argument("--out", type=Path, metavar="FOLDER", help="the folder of the run (default: runs/RECIPE-SEED)")
+    train.add_argument("--resume", action="store_true", help="go on with the run in the folder, if there is one")
+    train.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    train.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
+    )
+    train.add_argument("--no-test", action="store_true", help="do not test at the end")
+    train.add_argument("--tensorboard", action="store_true", help="also write the numbers for TensorBoard")
+    train.set_defaults(run=_train)
+
+
+def _train(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from srwm.fewshot import recipe, train_run
+    from srwm.runs.config import override
+
+    chosen = recipe(args.recipe)
+    seed = [] if args.seed is None else [f"seed={args.seed}"]
+    config = override(chosen.config, [*args.set, *seed])
+    path = args.out or Path("runs") / f"{args.recipe}-{config.seed}"
+    console = Console(stderr=True)
+    result, content = train_run(
+        config,
+        path,
+        resume=args.resume,
+        device=args.device,
+        data=args.data,
+        test=not args.no_test,
+        tensorboard=args.tensorboard,
+        console=console,
+    )
+    if result.interrupted:
+        console.print(f"Stopped at step {result.step:,}; go on with --resume --out {path}", soft_wrap=True)
+        return EXIT_INTERRUPTED
+    if content is not None:
+        from srwm.fewshot.tables import result_table
+
+        Console().print(result_table(content, chosen.paper))
+        Console().print(f"The run is in {path}", soft_wrap=True, highlight=False)
+    return EXIT_OK

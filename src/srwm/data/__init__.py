@@ -1,0 +1,18 @@
+"""Images to learn from: where they come from, how they are kept, how they are loaded."""
+
+from .episodes import Episodes, check_enough, draw_episodes
+from .image_set import ImageSet
+from .load import load_images
+from .pack import read_pack, write_pack
+from .places import data_folder
+
+__all__ = [
+    "Episodes",
+    "ImageSet",
+    "check_enough",
+    "data_folder",
+    "draw_episodes",
+    "load_images",
+    "read_pack",
+    "write_pack",
+]

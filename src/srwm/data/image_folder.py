@@ -1,0 +1,111 @@
+"""Folders of images: a folder a class."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from srwm.errors import InputError
+
+from .decode import SUFFIXES
+from .pack import SPLIT_CODES
+from .splits import MIN_CLASSES, split_by_name
+
+_SPLIT_FOLDERS = {"train": "train", "validation": "validation", "val": "validation", "test": "test"}
+"""Sub-folders that hold the classes of one part of a split, and the part."""
+
+
+@dataclass(frozen=True)
+class FolderClass:
+    """A class found in a folder."""
+
+    name: str
+    code: int
+    """Its part of the split: 1 train, 2 validation, 3 test."""
+    files: tuple[Path, ...]
+    """Its images, sorted."""
+
+
+def scan_folder(folder: Path) -> list[FolderClass]:
+    """Find the classes and images in a folder; the order does not depend on that of the file system.
+
+    Every sub-folder is a class, and every image anywhere below it is one of the class's. Classes are split by their
+    names (see `split_by_name`), unless the sub-folders are `train`, `validation` (or `val`) and `test`: then those hold
+    the classes. Hidden files and folders, and files that are not images by their names, are passed over.
+
+    Raises:
+        InputError: there is no such folder, or what it holds makes no sense as classes of images.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; wanted a folder that holds a folder of images for each class")
+    names = _subfolders(folder)
+    parts = [name for name in names if name in _SPLIT_FOLDERS and _holds_only_folders(folder / name)]
+    if parts:
+        return _scan_parts(folder, names, parts)
+    if not names:
+        loose = ", only images" if _images_below(folder) else ""
+        raise InputError(f"{folder} holds no folders{loose}; wanted a folder of images for each class")
+    if len(names) < MIN_CLASSES:
+        number = "one class" if len(names) == 1 else f"{len(names)} classes"
+        raise InputError(
+            f"{folder} has {number} ({', '.join(names)}); wanted at least {MIN_CLASSES}, "
+            "so that there are classes to train on, to validate on and to test on"
+        )
+    return [
+        FolderClass(name, code, _images_of(folder / name))
+        for name, code in zip(names, split_by_name(names), strict=True)
+    ]
+
+
+def _scan_parts(folder: Path, names: list[str], parts: list[str]) -> list[FolderClass]:
+    """Find the classes in the folders of a split."""
+    others = [name for name in names if name not in parts]
+    if others:
+        raise InputError(
+            f"{folder} holds {', '.join(parts)}, which split the classes, and also {others[0]!r}; "
+            "wanted either classes or the folders of a split, not both"
+        )
+    found: dict[str, FolderClass] = {}
+    part_of: dict[str, str] = {}
+    for part in parts:
+        for name in _subfolders(folder / part):
+            if name in found:
+                raise InputError(
+                    f"class {name!r} is in {folder / part_of[name]} and in {folder / part}; "
+                    "wanted each class in one part of the split only"
+                )
+            part_of[name] = part
+            code = SPLIT_CODES[_SPLIT_FOLDERS[part]]
+            found[name] = FolderClass(name, code, _images_of(folder / part / name))
+    return sorted(found.values(), key=lambda one: (one.code, one.name))
+
+
+def _subfolders(folder: Path) -> list[str]:
+    """Name the folders in a folder, sorted."""
+    return sorted(
+        name
+        for name in os.listdir(folder)
+        if not name.startswith(".") and name != "__MACOSX" and (folder / name).is_dir()
+    )
+
+
+def _holds_only_folders(folder: Path) -> bool:
+    return bool(_subfolders(folder)) and not any(_is_image(name) for name in os.listdir(folder))
+
+
+def _is_image(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES) and not name.startswith(".")
+
+
+def _images_below(folder: Path) -> tuple[Path, ...]:
+    found = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(parent, name) for name in names if _is_image(name)]
+    return tuple(sorted(found, key=lambda path: path.relative_to(folder).parts))
+
+
+def _images_of(folder: Path) -> tuple[Path, ...]:
+    images = _images_below(folder)
+    if not images:
+        raise InputError(f"{folder} holds no image; wanted files ending in {', '.join(SUFFIXES)}")
+    return images

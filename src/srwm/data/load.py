@@ -1,0 +1,181 @@
+"""`load_images`: from a source's name to a tensor of images."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from numpy import ndarray
+
+from srwm.errors import InputError
+
+from .decode import cut_tiles, decode_image, quiet_pillow, resize_images
+from .image_folder import FolderClass, scan_folder
+from .image_set import ImageSet
+from .pack import SPLIT_CODES, TEST, TRAIN, VALIDATION, Pack, read_pack
+from .places import data_folder, find_source, pack_path
+from .sources import FOLDER_PREFIX, Source
+
+Split = Literal["train", "validation", "test"]
+
+_FOLDER_SIZE, _FOLDER_CHANNELS = 84, 3
+
+
+@dataclass(frozen=True)
+class _Class:
+    """A class, and how to get its decoded images."""
+
+    name: str
+    count: int
+    """How many images it has."""
+    read: Callable[[int], UInt8[ndarray, "n c s s"]]
+    """Gives its images, resized to a height and width."""
+
+
+def load_images(
+    source: str,
+    split: Split,
+    *,
+    folder: Path | None = None,
+    image_size: int | None = None,
+    channels: int | None = None,
+    rotations: bool | None = None,
+) -> ImageSet:
+    """Load one split of a source, decoded and resized.
+
+    Args:
+        source: a name that `srwm data list` shows, or `folder:PATH` for a folder that holds a folder of images for each
+            class.
+        split: `train`, `validation` or `test`.
+        folder: where the packs lie; see `data_folder`.
+        image_size: height and width of the images; the source's own when None (84 for a folder). Images that are not
+            square are stretched.
+        channels: 1 for grey, 3 for colours; the source's own when None (3 for a folder).
+        rotations: whether the images turned by 90, 180 and 270 degrees make up further classes; the source's own choice
+            when None (yes for Omniglot, no for the others).
+
+    Raises:
+        InputError: the source is unknown or not there, or what is there is broken.
+
+    Example:
+        >>> from pathlib import Path
+        >>> load_images("omniglot", "train", folder=Path("nowhere"))
+        Traceback (most recent call last):
+        srwm.errors.InputError: omniglot is not in nowhere: run `srwm data fetch omniglot`, or name the folder with ...
+    """
+    if split not in get_args(Split):
+        raise InputError(f"split={split!r}; wanted one of {', '.join(get_args(Split))}")
+    if channels not in (None, 1, 3):
+        raise InputError(f"channels={channels}; wanted 1 (grey) or 3 (colours)")
+    if image_size is not None and not 1 <= image_size <= 1024:
+        raise InputError(f"image_size={image_size}; wanted 1 to 1024")
+    if source.startswith(FOLDER_PREFIX):
+        path = Path(source.removeprefix(FOLDER_PREFIX)).expanduser()
+        size, depth = image_size or _FOLDER_SIZE, channels or _FOLDER_CHANNELS
+        classes = _folder_classes(path, split, depth)
+        images = _build(f"{path.resolve().name}/{split}", classes, depth, size)
+        return add_rotations(images) if rotations else images
+    found = find_source(source, data_folder(folder))
+    size, depth = image_size or found.image_size, channels or found.channels
+    if found.pack is None:
+        images = _draw(split, size, depth)
+    else:
+        pack = read_pack(pack_path(found, data_folder(folder)))
+        images = _build(f"{found.name}/{split}", _pack_classes(pack, found, split, depth), depth, size)
+    turn = found.rotations if rotations is None else rotations
+    return add_rotations(images) if turn else images
+
+
+def _draw(split: Split, size: int, channels: int) -> ImageSet:
+    from .strokes import draw_strokes
+
+    drawn = draw_strokes(split, image_size=size)
+    return drawn if channels == 1 else replace(drawn, images=drawn.images.repeat(1, channels, 1, 1))
+
+
+def classes_of(pack: Pack, source: Source, split: str) -> list[int]:
+    """List the classes of a pack that belong to a source's split."""
+    code = SPLIT_CODES[split]
+    if not source.validation_groups or code == TEST:
+        return pack.classes_in(source.split, code)
+    held_out = set(source.validation_groups)
+    return [
+        index
+        for index in pack.classes_in(source.split, TRAIN)
+        if (pack.class_groups[index] in held_out) == (code == VALIDATION)
+    ]
+
+
+def _pack_classes(pack: Pack, source: Source, split: str, channels: int) -> list[_Class]:
+    """List the classes of a split of a pack."""
+    indices = classes_of(pack, source, split)
+    if not indices:
+        raise InputError(f"{pack.path} has no class in the {split} part of its split {source.split!r}")
+    return [
+        _Class(pack.full_name(index), pack.count_of(index), partial(read_class, pack, index, channels, source.inverted))
+        for index in indices
+    ]
+
+
+def read_class(pack: Pack, index: int, channels: int, inverted: bool, size: int) -> UInt8[ndarray, "n c s s"]:
+    """Decode and resize the images of one class of a pack."""
+    sheets = []
+    for number, data in enumerate(pack.files_of(index)):
+        what = f"image file {number} of class {pack.full_name(index)!r} in {pack.path}"
+        sheet = decode_image(data, channels, what)
+        sheets.append(cut_tiles(255 - sheet if inverted else sheet, pack.tiles, what))
+    return _resize_all(sheets, size)
+
+
+def _folder_classes(folder: Path, split: str, channels: int) -> list[_Class]:
+    """List the classes of a split of a folder of images."""
+    found = [one for one in scan_folder(folder) if one.code == SPLIT_CODES[split]]
+    if not found:
+        raise InputError(f"{folder} has no folder {split!r} with classes in it")
+    return [_Class(one.name, len(one.files), partial(_read_files, one, channels)) for one in found]
+
+
+def _read_files(one: FolderClass, channels: int, size: int) -> UInt8[ndarray, "n c s s"]:
+    """Decode and resize the images of one class of a folder."""
+    return _resize_all(
+        [decode_image(path.read_bytes(), channels, f"{path} (class {one.name!r})")[None] for path in one.files], size
+    )
+
+
+def _resize_all(parts: Sequence[UInt8[ndarray, "_ c _h _w"]], size: int) -> UInt8[ndarray, "n c s s"]:
+    """Resize images that may differ in size, and put them one after the other."""
+    if len({part.shape[1:] for part in parts}) == 1:
+        return resize_images(np.concatenate(parts), size)
+    return np.concatenate([resize_images(part, size) for part in parts])
+
+
+def _build(name: str, classes: Sequence[_Class], channels: int, size: int) -> ImageSet:
+    """Decode all classes, several at a time: Pillow works outside of Python's lock."""
+    counts = [one.count for one in classes]
+    images = torch.empty(sum(counts), channels, size, size, dtype=torch.uint8)
+    places = images.split(counts)
+
+    def fill(index: int) -> None:
+        places[index].numpy()[:] = classes[index].read(size)
+
+    with quiet_pillow(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        try:
+            for _ in pool.map(fill, range(len(classes))):
+                pass
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # One broken image is enough to stop.
+            raise
+    return ImageSet.of_counts(name, images, counts, [one.name for one in classes])
+
+
+def add_rotations(images: ImageSet) -> ImageSet:
+    """Add the images turned by 90, 180 and 270 degrees (counter-clockwise) as further classes."""
+    turned = [torch.rot90(images.images, turns, (2, 3)) for turns in range(4)]
+    names = [name + (f" turned {90 * turns}" if turns else "") for turns in range(4) for name in images.class_names]
+    return ImageSet.of_counts(images.name, torch.cat(turned), images.counts.tolist() * 4, names)

@@ -1,0 +1,152 @@
+"""Testing by the book: sets of episodes of classes that were never trained on."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from srwm.data import ImageSet, check_enough, draw_episodes
+
+from .config import TaskConfig
+from .model import FewShotModel, evaluating, to_unit
+
+_IMAGES_AT_ONCE = 2048
+_EPISODES_AT_ONCE = 2000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Accuracy over sets of test episodes, one query an episode."""
+
+    accuracy: float
+    """Mean over all episodes."""
+    interval_sets: float
+    """Half the 95% interval of the mean, from the spread of the set means (Student's t)."""
+    interval_episodes: float
+    """Half the 95% interval of the mean, from the spread of the single episodes."""
+    sets: tuple[float, ...]
+    """Mean of each set."""
+    episodes: int
+    """Episodes in all."""
+
+
+def evaluate(
+    model: FewShotModel,
+    images: ImageSet,
+    task: TaskConfig,
+    *,
+    sets: int = 5,
+    episodes: int = 16_000,
+    seed: int = 0,
+    stream: int = 2,
+) -> Evaluation:
+    """Test a model on episodes with one query each, as the paper does.
+
+    Args:
+        model: the network; its running statistics are used.
+        images: classes that it was not trained on.
+        task: ways and shots of the episodes.
+        sets: number of sets.
+        episodes: episodes of each set.
+        seed: seed of the episodes.
+        stream: stream of random numbers; each set takes its own.
+
+    Returns:
+        The accuracy and how sure it is. The intervals say how well these test episodes measure this one model; another
+        seed of the training gives another model.
+
+    Raises:
+        InputError: if there are too few classes or images.
+    """
+    check_enough(images, task.ways, task.shots, 1)
+    features = embed(model, images)
+    right = torch.stack(
+        [
+            right_answers(model, images, features, task, episodes=episodes, seed=seed, stream=stream + index)
+            for index in range(sets)
+        ]
+    )
+    return summarise(right)
+
+
+def summarise(right: Float[Tensor, "sets episodes"]) -> Evaluation:
+    """Turn the outcome of each episode into a mean with intervals.
+
+    The paper's own code divides the deviation over sets by their number instead of its square root, which makes its
+    intervals too small by more than a half.
+    """
+    means = right.double().mean(dim=1)
+    sets, total = len(means), right.numel()
+    interval_sets = _t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else math.nan
+    interval_episodes = 1.96 * float(right.double().std()) / math.sqrt(total) if total > 1 else math.nan
+    return Evaluation(float(means.mean()), interval_sets, interval_episodes, tuple(means.tolist()), total)
+
+
+@torch.no_grad()
+def embed(model: FewShotModel, images: ImageSet) -> Float[Tensor, "n f"]:
+    """Turn every image of a set into features, once: outside of training they do not depend on the episode."""
+    device = next(model.parameters()).device
+    with evaluating(model):
+        chunks = images.images.split(_IMAGES_AT_ONCE)
+        return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in chunks])
+
+
+@torch.no_grad()
+def right_answers(
+    model: FewShotModel,
+    images: ImageSet,
+    features: Float[Tensor, "n f"],
+    task: TaskConfig,
+    *,
+    episodes: int,
+    seed: int,
+    stream: int,
+) -> Float[Tensor, "episodes"]:
+    """1 for each episode whose query is answered right, else 0."""
+    right = []
+    with evaluating(model):
+        for step, size in enumerate(_chunks(episodes, _EPISODES_AT_ONCE)):
+            drawn = draw_episodes(
+                images,
+                torch.tensor(step, device=features.device),
+                batch_size=size,
+                ways=task.ways,
+                shots=task.shots,
+                seed=seed,
+                stream=stream,
+            )
+            scores = model.answer(features[drawn.support], drawn.support_labels, features[drawn.query])
+            right.append((scores.argmax(dim=-1) == drawn.query_labels)[:, 0].float())
+    return torch.cat(right)
+
+
+@torch.no_grad()
+def accuracy_by_shots(
+    model: FewShotModel, images: ImageSet, ways: int, shots: Sequence[int], *, episodes: int, seed: int = 0
+) -> list[float]:
+    """Accuracy after 1, 2, ... labelled images of each class: how a model goes on learning beyond its training."""
+    features = embed(model, images)
+    return [
+        float(
+            right_answers(
+                model, images, features, TaskConfig(ways=ways, shots=k), episodes=episodes, seed=seed, stream=100 + k
+            ).mean()
+        )
+        for k in shots
+    ]
+
+
+def _chunks(total: int, size: int) -> list[int]:
+    return [min(size, total - start) for start in range(0, total, size)]
+
+
+_T_95: dict[int, float] = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+
+
+def _t_95(freedom: int) -> float:
+    """Student's t at 97.5%; beyond the table by the Cornish-Fisher expansion, right to 3 digits there."""
+    z = 1.959964
+    return _T_95.get(freedom) or z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)

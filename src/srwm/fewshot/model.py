@@ -1,0 +1,202 @@
+"""The network of few-shot learning: images become features, features with labels become a state, states answer."""
+
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor, nn
+
+from srwm.nn import SequenceModel, SequenceState
+from srwm.vision import Conv4, Res12
+
+from .config import FewShotConfig, ModelConfig
+
+
+class FewShotModel(nn.Module):
+    """Learns new classes from a few labelled images while it runs (paper, section 4.1).
+
+    Each image becomes features; with the one-hot of its label beside them, they are one step of a sequence. The label
+    of a query is not known, so another word stands in its place (`ModelConfig.label_slot`).
+
+    Args:
+        config: the recipe; its `task.ways` and `model` say what the network is.
+        in_channels: 1 for grey images, 3 for colour.
+        image_size: height and width of the images.
+
+    Attributes:
+        config: the recipe.
+        vision: images to features.
+        sequence: features and labels to scores, under the contract of `srwm.nn`.
+
+    Raises:
+        ValueError: if an option does not fit.
+
+    Example:
+        >>> from srwm.fewshot.config import TaskConfig
+        >>> small = ModelConfig(vision_channels=8, hidden_size=16, num_heads=2, ff_size=16)
+        >>> model = FewShotModel(FewShotConfig(task=TaskConfig(ways=3), model=small))
+        >>> images = torch.randint(256, (5, 28, 28), dtype=torch.uint8)
+        >>> state = model.learn(images[:3], torch.tensor([0, 1, 2]))
+        >>> model.predict(images[3:], state).shape
+        torch.Size([2, 3])
+    """
+
+    def __init__(self, config: FewShotConfig, *, in_channels: int = 1, image_size: int = 28) -> None:
+        super().__init__()
+        self.config = config
+        self.ways = config.task.ways
+        self.image_shape = (in_channels, image_size, image_size)
+        self.vision = _vision(config.model, in_channels, image_size)
+        self.sequence = _sequence(config.model, self.vision.feature_size, self.ways)
+
+    def forward(
+        self,
+        support: Float[Tensor, "b n c h w"],
+        labels: Int[Tensor, "b n"],
+        query: Float[Tensor, "b q c h w"],
+    ) -> Float[Tensor, "b q ways"]:
+        """Learn from the support and answer each query, all images in one batch of the vision part.
+
+        Args:
+            support: images in [0, 1] to learn from.
+            labels: their labels, 0 to ways - 1.
+            query: images in [0, 1] to classify.
+
+        Returns:
+            Scores (logits) of the classes for each query.
+        """
+        features = self.features(torch.cat([support, query], dim=1))
+        return self.answer(features[:, : support.shape[1]], labels, features[:, support.shape[1] :])
+
+    def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
+        """Turn images in [0, 1] into features."""
+        flat = cast(Tensor, self.vision(images.flatten(0, -4)))
+        return flat.reshape(*images.shape[:-3], flat.shape[-1])
+
+    def answer(
+        self, support: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], query: Float[Tensor, "b q f"]
+    ) -> Float[Tensor, "b q ways"]:
+        """Learn from features and their labels, and answer each query; see `forward`."""
+        known, asked = self._with_labels(support, labels), self._without_labels(query)
+        if query.shape[1] == 1:
+            # One pass over one sequence gives the same as a pass for learning and one for reading, sooner.
+            return self.sequence(torch.cat([known, asked], dim=1))[0][:, -1:]
+        _, state = self.sequence(known)
+        return self.sequence.read(asked, state)
+
+    @torch.no_grad()
+    def learn(self, images: Tensor, labels: Tensor, state: SequenceState | None = None) -> SequenceState:
+        """Learn from labelled images, in their order.
+
+        Args:
+            images: [n, c, h, w], or [b, n, c, h, w] for b learners at once; uint8, or floats in [0, 1]. Grey images may
+                lack the axis c.
+            labels: 0 to ways - 1, [n] or [b, n].
+            state: what was learnt before; None to begin anew.
+
+        Returns:
+            What is known now; give it to `predict`, or to `learn` to go on learning.
+
+        Raises:
+            ValueError: if images, labels and state do not fit.
+        """
+        batched, images = self._images(images)
+        labels = torch.as_tensor(labels, device=images.device)
+        labels = labels if batched else labels[None]
+        if labels.shape != images.shape[:2] or labels.is_floating_point():
+            raise ValueError(
+                f"labels are {labels.dtype} of shape {list(labels.shape)}; wanted whole numbers, one for each of the "
+                f"images {list(images.shape[:2])}"
+            )
+        if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < self.ways:
+            raise ValueError(
+                f"labels go from {int(labels.min())} to {int(labels.max())}; wanted 0 to {self.ways - 1}: "
+                f"the model tells {self.ways} classes apart"
+            )
+        with evaluating(self):
+            return self.sequence(self._with_labels(self.features(images), labels), state)[1]
+
+    @torch.no_grad()
+    def predict(self, images: Tensor, state: SequenceState | None = None) -> Tensor:
+        """Say what new images show; nothing is learnt from them.
+
+        Args:
+            images: as in `learn`, with the same b.
+            state: what `learn` returned; None for a model that has seen nothing.
+
+        Returns:
+            Probabilities of the classes [q, ways] or [b, q, ways].
+
+        Raises:
+            ValueError: if images and state do not fit.
+        """
+        batched, images = self._images(images)
+        with evaluating(self):
+            scores = self.sequence.read(self._without_labels(self.features(images)), state).softmax(dim=-1)
+        return scores if batched else scores[0]
+
+    def _with_labels(self, features: Tensor, labels: Tensor) -> Tensor:
+        width = self.sequence.input_size - features.shape[-1]
+        return torch.cat([features, torch.eye(width, device=features.device, dtype=features.dtype)[labels]], dim=-1)
+
+    def _without_labels(self, features: Tensor) -> Tensor:
+        slot = features.new_zeros(*features.shape[:-1], self.sequence.input_size - features.shape[-1])
+        slot[..., 0 if self.config.model.label_slot == "class_zero" else self.ways] = 1
+        return torch.cat([features, slot], dim=-1)
+
+    def _images(self, images: Tensor) -> tuple[bool, Tensor]:
+        """Bring a user's images to [b, n, c, h, w], and say whether they came with the axis b."""
+        device = next(self.parameters()).device
+        shape = tuple(images.shape)
+        if self.image_shape[0] == 1 and shape[-3:] != self.image_shape:
+            images = images.unsqueeze(-3)
+        if tuple(images.shape[-3:]) != self.image_shape or images.dim() not in (4, 5):
+            raise ValueError(
+                f"images have shape {list(shape)}; wanted [n, c, h, w] or [b, n, c, h, w] with c, h, w = "
+                f"{', '.join(map(str, self.image_shape))}"
+            )
+        batched = images.dim() == 5
+        return batched, to_unit(images.to(device) if batched else images.to(device)[None])
+
+
+def to_unit(images: UInt8[Tensor, "*axes"] | Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
+    """Images as floats in [0, 1]; floats are taken to be such already."""
+    return images if images.is_floating_point() else images.float() / 255
+
+
+class evaluating:
+    """Hold a model in evaluation mode for a while."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.was_training = model, model.training
+
+    def __enter__(self) -> None:
+        self.model.eval()
+
+    def __exit__(self, *_: object) -> None:
+        self.model.train(self.was_training)
+
+
+def _vision(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
+    if config.vision == "conv4":
+        return Conv4(in_channels, image_size, channels=config.vision_channels, dropout=config.vision_dropout)
+    return Res12(
+        in_channels,
+        features=config.vision_channels,
+        dropout=config.vision_dropout,
+        dropout_variant=config.dropout_variant,
+    )
+
+
+def _sequence(config: ModelConfig, features: int, ways: int) -> SequenceModel:
+    return SequenceModel(
+        features + ways + (config.label_slot == "no_label"),
+        ways,
+        memory=config.memory,
+        hidden_size=config.hidden_size,
+        num_layers=config.num_layers,
+        num_heads=config.num_heads,
+        ff_size=config.ff_size,
+        dropout=config.dropout,
+        memory_options=config.memory_options,
+    )

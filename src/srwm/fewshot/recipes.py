@@ -1,0 +1,150 @@
+"""The recipes: every few-shot row of the paper, the best we know, and the quick start.
+
+A name is source, shots, and what differs from the SRWM with Conv-4: `fc100-5shot-deltanet`, `fc100-5shot-res12`.
+Where the paper and the authors' code differ, the option is named here and its default is the paper's.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from srwm.errors import InputError
+from srwm.runs._nearest import did_you_mean
+
+from .config import FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named configuration."""
+
+    config: FewShotConfig
+    """What is run."""
+    title: str
+    """One line on what it is."""
+    paper: float | None = None
+    """Test accuracy in the paper, in percent."""
+
+
+def recipe(name: str) -> Recipe:
+    """Look up a recipe.
+
+    Raises:
+        InputError: if there is none of this name, with the nearest one.
+    """
+    if name not in RECIPES:
+        raise InputError(f"there is no recipe {name!r}{did_you_mean(name, RECIPES)}; `srwm recipes` lists them")
+    return RECIPES[name]
+
+
+NOAM = OptimizerConfig(schedule="noam")
+# The authors' DeltaNet has phi(z) = (elu(z) + 1) / sum, where the paper writes "e.g. softmax"; its figures are theirs.
+DELTANET: dict[str, Any] = {"memory": "deltanet", "memory_options": {"feature_map": "elu_sum"}}
+
+OMNIGLOT = FewShotConfig()
+MINI_IMAGENET = FewShotConfig(
+    task=TaskConfig(source="mini-imagenet"),
+    model=ModelConfig(vision_channels=32, vision_dropout=0.1, num_layers=3, ff_size=1024, dropout=0.1),
+    optimizer=NOAM,
+    train=TrainConfig(batch_size=16, total_steps=600_000),
+)
+FC100 = replace(MINI_IMAGENET, task=TaskConfig(source="fc100", shots=5))
+
+
+def _with(base: FewShotConfig, **parts: Any) -> FewShotConfig:
+    """Change single values of the parts of a configuration: `_with(base, model={"memory": "lstm"})`."""
+    return replace(base, **{part: replace(getattr(base, part), **values) for part, values in parts.items()})
+
+
+_LSTM_MINI = {
+    "task": {},
+    "model": {"memory": "lstm", "num_layers": 1, "hidden_size": 1024, "ff_size": None, "dropout": 0.0},
+    # The paper says "warmup also works well"; the authors' scripts have a constant rate.
+    "optimizer": {"schedule": "constant", "learning_rate": 3e-4},
+    "train": {"total_steps": 1_200_000},
+}
+
+_MINI_5SHOT = _with(MINI_IMAGENET, task={"shots": 5}, model={"ff_size": 2048})
+
+_RECIPES = {
+    "omniglot-1shot": Recipe(OMNIGLOT, "Omniglot 5-way 1-shot, the paper's SRWM", 97.4),
+    "omniglot-1shot-deltanet": Recipe(
+        _with(OMNIGLOT, model=DELTANET), "Omniglot 5-way 1-shot, the paper's DeltaNet", 97.2
+    ),
+    "omniglot-1shot-lstm": Recipe(
+        _with(OMNIGLOT, model={"memory": "lstm", "hidden_size": 512, "ff_size": None}),
+        "Omniglot 5-way 1-shot, the paper's LSTM",
+        96.3,
+    ),
+    "omniglot-1shot-best": Recipe(
+        _with(
+            OMNIGLOT,
+            task={"queries": 15, "augment": 0.5},
+            optimizer={"schedule": "cosine", "learning_rate": 2e-3, "warmup_steps": 500},
+            train={"batch_size": 128, "total_steps": 60_000, "precision": "bfloat16", "validate_every": 500},
+        ),
+        "Omniglot 5-way 1-shot, the best SRWM we know",
+    ),
+    "mini-imagenet-1shot": Recipe(MINI_IMAGENET, "mini-ImageNet 5-way 1-shot, the paper's SRWM", 47.0),
+    "mini-imagenet-1shot-deltanet": Recipe(
+        _with(
+            MINI_IMAGENET,
+            model={**DELTANET, "num_layers": 4, "ff_size": 2048, "vision_dropout": 0.3},
+            optimizer={"schedule": "constant", "learning_rate": 1e-4},
+        ),
+        "mini-ImageNet 5-way 1-shot, the paper's DeltaNet",
+        47.0,
+    ),
+    "mini-imagenet-1shot-lstm": Recipe(
+        _with(MINI_IMAGENET, **_LSTM_MINI), "mini-ImageNet 5-way 1-shot, the paper's LSTM", 46.6
+    ),
+    "mini-imagenet-5shot": Recipe(_MINI_5SHOT, "mini-ImageNet 5-way 5-shot, the paper's SRWM", 61.4),
+    "mini-imagenet-5shot-deltanet": Recipe(
+        _with(
+            _MINI_5SHOT,
+            model={**DELTANET, "num_layers": 4, "vision_dropout": 0.2, "dropout": 0.0},
+            optimizer={"schedule": "constant", "learning_rate": 3e-4},
+        ),
+        "mini-ImageNet 5-way 5-shot, the paper's DeltaNet",
+        62.7,
+    ),
+    "mini-imagenet-5shot-lstm": Recipe(
+        _with(_MINI_5SHOT, **_LSTM_MINI), "mini-ImageNet 5-way 5-shot, the paper's LSTM", 59.0
+    ),
+    "fc100-5shot": Recipe(FC100, "FC100 5-way 5-shot, the paper's SRWM", 44.5),
+    "fc100-5shot-deltanet": Recipe(
+        _with(FC100, model={**DELTANET, "ff_size": 2048, "vision_dropout": 0.2, "dropout": 0.0}),
+        "FC100 5-way 5-shot, the paper's DeltaNet",
+        43.2,
+    ),
+    "fc100-5shot-lstm": Recipe(
+        _with(FC100, **_LSTM_MINI), "FC100 5-way 5-shot, an LSTM as for mini-ImageNet; not in the paper"
+    ),
+    "fc100-5shot-res12": Recipe(
+        _with(
+            FC100,
+            model={
+                "vision": "res12",
+                "vision_channels": 256,
+                "vision_dropout": 0.3,
+                "dropout_variant": "2d_inblock",
+                "dropout": 0.3,
+            },
+        ),
+        "FC100 5-way 5-shot, the paper's SRWM with Res-12",
+        46.3,
+    ),
+    "strokes-1shot": Recipe(
+        FewShotConfig(
+            task=TaskConfig(source="strokes", queries=15),
+            model=ModelConfig(vision_channels=32, hidden_size=128, num_heads=8, ff_size=256),
+            optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
+            train=TrainConfig(batch_size=16, total_steps=800, log_every=20, validate_every=100, checkpoint_every=400),
+        ),
+        "Strokes 5-way 1-shot, a small SRWM for two CPU cores: the quick start",
+    ),
+}
+
+RECIPES: dict[str, Recipe] = {
+    name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in _RECIPES.items()
+}
+"""All recipes by name."""

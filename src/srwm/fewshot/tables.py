@@ -1,0 +1,80 @@
+"""Results and recipes as tables for a terminal, ours beside the paper's."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from srwm.runs.config import describe
+
+from .evaluation import Evaluation
+from .recipes import Recipe
+
+
+def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
+    """What a run came to.
+
+    Args:
+        result: the content of `result.json`.
+        paper: the paper's figure in percent, if there is one.
+    """
+    table = Table(title=f"{result['recipe']}, seed {result['seed']}")
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    test = result["test"]
+    if test is not None:
+        tested = Evaluation(**{**test, "sets": tuple(test["sets"])})
+        table.add_row("test accuracy, classes never seen", percent_with_interval(tested))
+    table.add_row("the paper's test accuracy", "-" if paper is None else f"{paper:.1f}%")
+    if result["score"] is not None:
+        table.add_row("best validation accuracy", f"{result['score']:.1%} at step {result['score_step']:,}")
+    table.add_row("steps", f"{result['step']:,}")
+    table.add_row("parameters", f"{result['parameters']:,}")
+    table.add_row("seconds", f"{result['seconds']:,.0f}")
+    return table
+
+
+def evaluation_table(title: str, tested: Evaluation, paper: float | None) -> Table:
+    """What a test measured, beside the paper's figure in percent, if there is one."""
+    table = Table(title=escape(title))
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    table.add_row("accuracy, 95% interval over sets", percent_with_interval(tested))
+    table.add_row("95% interval over episodes", f"± {tested.interval_episodes:.2%}")
+    table.add_row("each set", ", ".join(f"{mean:.2%}" for mean in tested.sets))
+    table.add_row("episodes", f"{tested.episodes:,}")
+    table.add_row("the paper's", "-" if paper is None else f"{paper:.1f}%")
+    return table
+
+
+def percent_with_interval(tested: Evaluation) -> str:
+    """Accuracy with its interval over sets, or over episodes where there is one set."""
+    interval = tested.interval_episodes if math.isnan(tested.interval_sets) else tested.interval_sets
+    return f"{tested.accuracy:.2%} ± {interval:.2%}"
+
+
+def recipes_table(recipes: Mapping[str, Recipe]) -> Table:
+    """All recipes, one a line."""
+    table = Table("recipe", "what it is")
+    table.add_column("paper", justify="right")
+    for name, entry in recipes.items():
+        table.add_row(name, entry.title, "-" if entry.paper is None else f"{entry.paper:.1f}%")
+    return table
+
+
+def recipe_table(name: str, entry: Recipe) -> Table:
+    """Every value of a recipe, with what it means."""
+    table = Table("key", "value", "what it means", title=f"{name}: {entry.title}")
+    for field in describe(entry.config):
+        table.add_row(field.name, escape(_shown(field.default)), escape(field.text))
+    return table
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={part}" for name, part in value.items()) or "-"
+    return str(value)

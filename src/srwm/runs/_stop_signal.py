@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM as a request that the loop answers between two steps."""
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopSignal:
+    """While it is entered, the first signal sets `requested` and a second Ctrl-C raises `KeyboardInterrupt`.
+
+    Outside the main thread, where signals cannot be caught, it does nothing.
+
+    Args:
+        at_once: whether a second Ctrl-C raises. Under `torchrun` it must not: one Ctrl-C comes twice there, from the
+            terminal and from `torchrun`, which ends processes by itself that take too long.
+    """
+
+    def __init__(self, *, at_once: bool = True) -> None:
+        self.requested = False
+        self._at_once = at_once
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "StopSignal":
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested and self._at_once and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.requested = True

@@ -1,0 +1,69 @@
+"""Files that are there whole or not at all, also after a crash or a full disk."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from srwm.errors import RunError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put `data` into the file `path`: readers see the old content or the new, never half of it.
+
+    The bytes go to a temporary file in the same folder, reach the disk, and then take the name. One process at a time
+    may write a path.
+
+    Raises:
+        RunError: if it cannot be written; the old file is then as it was, and no temporary one is left.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    with failures_as_sentences(path):
+        try:
+            write_synced(temporary, data)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Write a file and wait until the disk has it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte; the system may take them in several parts."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk knows the names in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def failures_as_sentences(path: Path) -> Iterator[None]:
+    """Turn the system's errors on writing `path` into a `RunError` that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            advice = "free some space, then go on with --resume; what was saved before is intact"
+            raise RunError(f"{path} cannot be written: the disk is full ({error.strerror}); {advice}") from error
+        raise RunError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,294 @@
+"""Checkpoints: exact, written whole or not at all, and checked byte for byte when they are read.
+
+A checkpoint is a folder `step-000001200/` with one `<group>.safetensors` for each group of tensors and a `meta.json`
+that holds the format number, the step, what the caller adds, and the SHA-256 of every file, its own included. It is
+written under another name, reaches the disk, and only then takes its name; so what has the name is whole, unless a disk
+went bad, which reading finds out. Tensors are stored as safetensors and the rest as JSON: nothing in a checkpoint can
+run code when it is read.
+"""
+
+import hashlib
+import logging
+import math
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+import srwm
+from srwm.errors import InputError
+
+from ._json import json_bytes, read_object
+from .atomic import failures_as_sentences, sync_folder, write_synced
+
+__all__ = [
+    "Checkpoint",
+    "best_checkpoint",
+    "checkpoint_folders",
+    "latest_checkpoint",
+    "load_checkpoint",
+    "prune",
+    "save_checkpoint",
+]
+
+FORMAT = 1
+"""Number of the newest format; every number up to it can be read."""
+
+_META = "meta.json"
+_NAME = re.compile(r"step-(\d{9,})")
+_GROUP = "[A-Za-z0-9_-]+"
+_FILE = re.compile(rf"{_GROUP}\.safetensors")
+_TEMPORARY = ".tmp"
+
+_log = logging.getLogger(__name__)
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that was read and found whole."""
+
+    path: Path
+    """Its folder."""
+    step: int
+    """Training steps done when it was written."""
+    groups: dict[str, dict[str, Tensor]]
+    """The tensors, on the CPU, by group and name."""
+    meta: dict[str, Any]
+    """What was given to `save_checkpoint`."""
+
+
+def save_checkpoint(
+    folder: Path, step: int, groups: Mapping[str, Mapping[str, Tensor]], meta: Mapping[str, Any]
+) -> Path:
+    """Write a checkpoint; one of the same step is replaced.
+
+    Args:
+        folder: where the checkpoints of the run lie; made if it is not there.
+        step: training steps done so far.
+        groups: tensors by group and name, on any device, of any layout; they may share memory.
+        meta: JSON values; a finite `"score"` lets `best_checkpoint` find it.
+
+    Returns:
+        The folder of the checkpoint.
+
+    Raises:
+        RunError: if it cannot be written; earlier checkpoints are then as they were, and nothing half is left.
+        ValueError: if a group has no plain name, or `meta` is not JSON.
+    """
+    target = folder / f"step-{step:09d}"
+    temporary = folder / (target.name + _TEMPORARY)
+    files = {f"{_checked_group(name)}.safetensors": _serialise(tensors) for name, tensors in groups.items()}
+    files[_META] = _meta_bytes(step, meta, files)
+    with failures_as_sentences(target):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            _remove(temporary)
+            temporary.mkdir()
+            for name, data in files.items():
+                write_synced(temporary / name, data)
+            sync_folder(temporary)
+            if target.exists():
+                # Found broken when the run was resumed, and now computed again.
+                _remove(target)
+            os.rename(temporary, target)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        sync_folder(folder)
+    return target
+
+
+def load_checkpoint(path: Path, groups: Sequence[str] | None = None) -> Checkpoint:
+    """Read a checkpoint and check every byte of what is read.
+
+    Args:
+        path: its folder.
+        groups: the groups that are wanted; None for all.
+
+    Raises:
+        InputError: if it is no checkpoint, comes from a newer version, lacks a group, or a file of it is broken; the
+            sentence names the file.
+    """
+    meta = _read_meta(path)
+    stored = [name.removesuffix(".safetensors") for name in meta["files"]]
+    missing = sorted(set(groups or ()) - set(stored))
+    if missing:
+        raise InputError(f"the checkpoint {path} has no {missing[0]!r}; it has {', '.join(stored)}")
+    read = {}
+    for group in stored if groups is None else groups:
+        name = f"{group}.safetensors"
+        read[group] = _read_tensors(path / name, meta["files"][name])
+    return Checkpoint(path, meta["step"], read, meta["meta"])
+
+
+def latest_checkpoint(folder: Path) -> Checkpoint | None:
+    """Read the newest checkpoint that is whole.
+
+    A broken one is passed over with a warning in the log, so that a run goes on from the one before.
+
+    Returns:
+        The checkpoint, or None if the folder holds none that is whole.
+    """
+    return _first_whole(reversed(checkpoint_folders(folder)))
+
+
+def best_checkpoint(folder: Path) -> Checkpoint | None:
+    """Read the whole checkpoint with the highest `"score"`; of equal ones, the earliest.
+
+    Returns:
+        The checkpoint, or None if the folder holds none that is whole and has a score.
+    """
+    return _first_whole(_by_score(folder))
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove all checkpoints but the newest `keep` and the best, and what broken saves left behind.
+
+    Raises:
+        RunError: if something cannot be removed.
+    """
+    if keep < 1:
+        raise ValueError(f"keep={keep}; wanted at least 1")
+    kept = {*checkpoint_folders(folder)[-keep:], *_by_score(folder)[:1]}
+    with failures_as_sentences(folder):
+        for path in checkpoint_folders(folder):
+            if path not in kept:
+                _remove(path)
+        for path in sorted(folder.glob(f"step-*{_TEMPORARY}")):
+            shutil.rmtree(path)
+
+
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """List the checkpoints in a folder, whole or not, the oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [
+        (int(match[1]), path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and path.is_dir()
+    ]
+    return [path for _, path in sorted(found)]
+
+
+def _checked_group(name: str) -> str:
+    if not re.fullmatch(_GROUP, name):
+        raise ValueError(f"group {name!r}; wanted letters, digits, '_' and '-', for it names a file")
+    return name
+
+
+def _serialise(tensors: Mapping[str, Tensor]) -> bytes:
+    copies: dict[str, Tensor] = {}
+    storages = set()
+    for name, tensor in tensors.items():
+        copy = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        # The format stores each tensor by itself: those that share memory become two.
+        if copy.untyped_storage().data_ptr() in storages:
+            copy = copy.clone()
+        storages.add(copy.untyped_storage().data_ptr())
+        copies[name] = copy
+    return safetensors.torch.save(copies)
+
+
+def _meta_bytes(step: int, meta: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
+    value = {
+        "format": FORMAT,
+        "step": step,
+        "versions": {"srwm": srwm.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "meta": dict(meta),
+        "files": {name: {"size": len(data), "sha256": _digest(data)} for name, data in files.items()},
+    }
+    return json_bytes({**value, "sha256": _digest(json_bytes(value))})
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    """Read `meta.json` and check it against its own digest and the name of the folder."""
+    file = path / _META
+    if not path.is_dir():
+        raise InputError(f"{path} is not a checkpoint; wanted a folder named like step-000001200")
+    value = read_object(file)
+    number = value.get("format")
+    if type(number) is not int or number < 1:
+        raise InputError(f"{file} is broken: it says no format number")
+    if number > FORMAT:
+        raise InputError(f"{file} has format {number}, this version of srwm reads up to {FORMAT}; install a newer one")
+    digest = value.pop("sha256", None)
+    # Compared as bytes, so that not one of them can have changed.
+    if digest != _digest(json_bytes(value)) or file.read_bytes() != json_bytes({**value, "sha256": digest}):
+        raise InputError(f"{file} is broken: its content does not match its SHA-256")
+    if not _has_known_shape(value):
+        raise InputError(f"{file} is not what srwm writes beside a checkpoint")
+    match = _NAME.fullmatch(path.name)
+    if match and int(match[1]) != value["step"]:
+        raise InputError(f"{path} holds step {value['step']}; the folder was renamed")
+    return value
+
+
+def _has_known_shape(value: Mapping[str, Any]) -> bool:
+    """Whether `meta.json` holds what it should: its digest can be made by anyone."""
+    match value:
+        case {"step": int(), "meta": dict(), "files": dict(files)}:
+            return all(_FILE.fullmatch(name) and _is_entry(entry) for name, entry in files.items())
+    return False
+
+
+def _is_entry(entry: Any) -> bool:
+    match entry:
+        case {"size": int(), "sha256": str()}:
+            return True
+    return False
+
+
+def _read_tensors(file: Path, expected: Mapping[str, Any]) -> dict[str, Tensor]:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}") from error
+    if len(data) != expected["size"]:
+        raise InputError(f"{file} is broken: it has {len(data):,} bytes; wanted {expected['size']:,}")
+    if _digest(data) != expected["sha256"]:
+        raise InputError(f"{file} is broken: its content does not match its SHA-256")
+    try:
+        return safetensors.torch.load(data)
+    except safetensors.SafetensorError as error:
+        raise InputError(f"{file} is not a safetensors file: {error}") from None
+
+
+def _first_whole(paths: Iterable[Path]) -> Checkpoint | None:
+    for path in paths:
+        try:
+            return load_checkpoint(path)
+        except InputError as error:
+            _log.warning("passing over a broken checkpoint: %s", error)
+    return None
+
+
+def _by_score(folder: Path) -> list[Path]:
+    """List the checkpoints that have a score, the best first, of equal ones the earliest first."""
+    scored = []
+    for path in checkpoint_folders(folder):
+        try:
+            meta = _read_meta(path)
+        except InputError:  # Broken, so it has no score that could be trusted; `latest_checkpoint` tells of it.
+            continue
+        score = meta["meta"].get("score")
+        if isinstance(score, int | float) and math.isfinite(score):
+            scored.append((-score, meta["step"], path))
+    return [path for _, _, path in sorted(scored)]
+
+
+def _remove(path: Path) -> None:
+    """Remove a checkpoint; broken off half-way, it is none any more."""
+    if not path.exists():
+        return
+    if not path.name.endswith(_TEMPORARY):
+        path = path.rename(path.with_name(f"{path.name}.old{_TEMPORARY}"))
+    shutil.rmtree(path)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

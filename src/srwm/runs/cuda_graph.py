@@ -1,0 +1,32 @@
+"""A training step recorded once and replayed: hundreds of small kernels then cost one call."""
+
+from collections.abc import Callable
+
+import torch
+
+WARM_UPS = 3
+"""Runs before the recording: libraries choose their algorithms, Triton compiles, buffers are made."""
+
+
+def record(step: Callable[[], None]) -> Callable[[], None]:
+    """Record a step in a CUDA graph.
+
+    The step runs a few times on the way, so whatever it changes must be put back afterwards, in place: the graph holds
+    on to the memory that the tensors have now.
+
+    Args:
+        step: does all its work on the current CUDA stream, without waiting for it, on tensors that stay where they are.
+
+    Returns:
+        A function that replays the step.
+    """
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UPS):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay

@@ -1,0 +1,226 @@
+"""The folder of a run: everything about it, and all that `evaluate` and `report` need.
+
+```
+config.json      {"format": 1, "kind": "few-shot", "version": "0.1.0", "config": {...}}: the whole recipe
+metrics.jsonl    one record a line; a pure function of the configuration (srwm.runs.metrics)
+timing.jsonl     what the clock said: seconds and rate, when the run was started, resumed, interrupted
+checkpoints/     step-000001200/ and so on (srwm.runs.checkpoint)
+result.json      what the run came to, once it has ended
+```
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import srwm
+from srwm.errors import InputError
+
+from ._json import json_bytes, read_object
+from ._nearest import did_you_mean
+from .atomic import failures_as_sentences, write_atomically
+from .config import from_json, to_json
+
+__all__ = ["RunFolder"]
+
+FORMAT = 1
+"""Number of the newest format of `config.json`; every number up to it can be read."""
+
+_CONFIG = "config.json"
+
+_log = logging.getLogger(__name__)
+
+
+class RunFolder:
+    """A run on disk; make one with `create`, `open` or `resume`.
+
+    Attributes:
+        path: the folder.
+        kind: what was trained, for example "few-shot".
+        config: the configuration as JSON values, for `srwm.runs.config.from_json`.
+        version: the version of srwm that made the folder.
+    """
+
+    def __init__(self, path: Path, kind: str, config: dict[str, Any], version: str) -> None:
+        self.path, self.kind, self.config, self.version = path, kind, config, version
+
+    @classmethod
+    def create(cls, path: Path, config_json: Mapping[str, Any], *, kind: str) -> "RunFolder":
+        """Make the folder of a new run.
+
+        Args:
+            path: the folder; it may be there if it is empty.
+            config_json: the whole configuration as JSON values.
+            kind: what is trained, for example "few-shot".
+
+        Raises:
+            InputError: if there is a run already, or something else.
+            RunError: if the folder cannot be written.
+        """
+        if (path / _CONFIG).exists():
+            raise InputError(f"{path} already holds a run; go on with it by --resume, or choose another folder")
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is a file; wanted a folder for the run")
+        # A crash just after the folder was made may have left the temporary file.
+        strangers = sorted(name for name in _names(path) if name != f".{_CONFIG}.tmp")
+        if strangers:
+            raise InputError(f"{path} holds {strangers[0]!r} but no run; choose a new folder or an empty one")
+        folder = cls(path, kind, dict(config_json), srwm.__version__)
+        with failures_as_sentences(path):
+            path.mkdir(parents=True, exist_ok=True)
+        folder._write_config()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path, *, kind: str | None = None) -> "RunFolder":
+        """Open the folder of a run.
+
+        Args:
+            path: the folder.
+            kind: what it must hold; None for anything.
+
+        Raises:
+            InputError: if it holds no run, one of another kind, or one of a newer version.
+        """
+        if not path.exists():
+            raise InputError(f"there is no run at {path}: the folder does not exist{_other_runs(path)}")
+        if not (path / _CONFIG).is_file():
+            raise InputError(f"{path} is not the folder of a run: it has no {_CONFIG}")
+        value = read_object(path / _CONFIG)
+        for name, wanted in (("format", int), ("kind", str), ("version", str), ("config", dict)):
+            if type(value.get(name)) is not wanted:
+                raise InputError(f"{path / _CONFIG} is not the configuration of a run: it has no proper {name!r}")
+        if value["format"] > FORMAT:
+            made_by = f"format {value['format']}, made by srwm {value['version']}"
+            raise InputError(f"{path} has {made_by}; this version reads up to {FORMAT}: install a newer one")
+        if kind is not None and value["kind"] != kind:
+            raise InputError(f"{path} holds a run of kind {value['kind']!r}; wanted {kind!r}")
+        return cls(path, value["kind"], value["config"], value["version"])
+
+    @classmethod
+    def resume(
+        cls,
+        path: Path,
+        config_json: Mapping[str, Any],
+        *,
+        kind: str,
+        may_change: Sequence[str] = (),
+        config_type: type | None = None,
+    ) -> "RunFolder":
+        """Open the folder of a run to go on with it.
+
+        Args:
+            path: the folder.
+            config_json: the whole configuration that is wanted now.
+            kind: what is trained.
+            may_change: dotted keys that may differ from before, for example "total_steps"; their new values are kept.
+            config_type: the dataclass of the configuration, by which keys that an earlier version did not know yet
+                count as their defaults.
+
+        Raises:
+            InputError: if it holds no run of this kind, or its configuration differs elsewhere; it names the keys.
+        """
+        folder = cls.open(path, kind=kind)
+        known = folder.config if config_type is None else to_json(from_json(config_type, folder.config))
+        before, now = _flat(known), _flat(config_json)
+        changed = [key for key in {**before, **now} if before.get(key, _ABSENT) != now.get(key, _ABSENT)]
+        refused = [key for key in changed if key not in may_change]
+        if refused:
+            text = ", ".join(f"{key} was {_shown(before, key)} and is now {_shown(now, key)}" for key in refused[:4])
+            more = f", and {len(refused) - 4} more" if len(refused) > 4 else ""
+            raise InputError(f"{path} was made with another configuration: {text}{more}; choose another folder")
+        if changed:
+            folder.config = dict(config_json)
+            folder._write_config()
+        return folder
+
+    @property
+    def metrics_path(self) -> Path:
+        """The file of the metrics."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def timing_path(self) -> Path:
+        """The file of what the clock said."""
+        return self.path / "timing.jsonl"
+
+    @property
+    def checkpoints_path(self) -> Path:
+        """The folder of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def result_path(self) -> Path:
+        """The file of what the run came to."""
+        return self.path / "result.json"
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write `result.json`.
+
+        Raises:
+            RunError: if it cannot be written.
+        """
+        write_atomically(self.result_path, json_bytes(result))
+
+    def read_result(self) -> dict[str, Any] | None:
+        """Read `result.json`; None if the run has not come to an end.
+
+        Raises:
+            InputError: if the file is broken.
+        """
+        return read_object(self.result_path) if self.result_path.exists() else None
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from training in this folder; the lock goes with the process, however it ends.
+
+        Raises:
+            InputError: if another process holds it.
+        """
+        with failures_as_sentences(self.path):
+            descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"another process is training in {self.path}; wait for it, or stop it first") from None
+            except OSError as error:
+                _log.warning("%s cannot be locked (%s); see that no other process trains in it", self.path, error)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write_config(self) -> None:
+        value = {"format": FORMAT, "kind": self.kind, "version": self.version, "config": self.config}
+        write_atomically(self.path / _CONFIG, json_bytes(value))
+
+
+_ABSENT = object()
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Give the values under their dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _shown(values: Mapping[str, Any], key: str) -> str:
+    return repr(values[key]) if key in values else "absent"
+
+
+def _names(path: Path) -> list[str]:
+    return os.listdir(path) if path.is_dir() else []
+
+
+def _other_runs(path: Path) -> str:
+    """Name the run beside `path` whose name is nearest."""
+    return did_you_mean(path.name, [name for name in _names(path.parent) if (path.parent / name / _CONFIG).is_file()])
