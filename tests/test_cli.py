@@ -9,7 +9,23 @@ import pytest
 from srwm import __version__, doctor
 from srwm.cli import main
 
-COMMANDS = ([], ["doctor"], ["bench"], ["bench", "ops"])
+COMMANDS = (
+    [],
+    ["train"],
+    ["evaluate"],
+    ["recipes"],
+    ["sweep"],
+    ["data"],
+    ["data", "list"],
+    ["data", "fetch"],
+    ["data", "import"],
+    ["data", "verify"],
+    ["data", "show"],
+    ["bench"],
+    ["bench", "ops"],
+    ["bench", "fewshot"],
+    ["doctor"],
+)
 
 
 def run(argv, capsys):
@@ -60,7 +76,7 @@ def test_unknown_word_with_nothing_near_exits_2_without_a_guess(capsys):
     assert "did you mean" not in err
 
 
-@pytest.mark.parametrize(("argv", "choices"), [([], "doctor, bench"), (["bench"], "ops")])
+@pytest.mark.parametrize(("argv", "choices"), [([], "train, evaluate, recipes, sweep, data, bench, doctor"), (["bench"], "ops")])
 def test_missing_command_exits_2_and_lists_the_commands(argv, choices, capsys):
     status, _, err = run(argv, capsys)
     assert status == 2

@@ -38,7 +38,7 @@ def relative(path):
 
 
 def test_public_names_are_pinned():
-    assert srwm.__all__ == ["__version__"]
+    assert srwm.__all__ == ["__version__", "load"]
     assert srwm.ops.__all__ == ["Backend", "available_backends", "delta_rule", "self_referential"]
 
 

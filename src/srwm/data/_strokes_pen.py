@@ -39,7 +39,7 @@ def draw_paths(
     # Pieces of like length share a size of window, so none is much larger than it must be.
     length = np.abs(along).max(axis=1)
     order = np.argsort(length, kind="stable")
-    image, start, along, reach, length = (a[order] for a in (image, start, along, reach, length))
+    image, start, along, reach, length = image[order], start[order], along[order], reach[order], length[order]
     margin = _margin(length, reach)
     side = image_size + 2 * margin
     depth = np.zeros(len(points) * side * side, dtype=np.float32)

@@ -152,7 +152,7 @@ class FewShotConfig:
     """How long, how much at once, and how often to look."""
 
 
-def _at_least(least: float, **values: float) -> None:
+def _at_least(least: int, **values: int | float) -> None:
     for name, value in values.items():
         if value < least:
             raise ValueError(f"{name}={value}; wanted at least {least}")

@@ -15,7 +15,7 @@ from srwm.runs.checkpoint import best_checkpoint
 from srwm.runs.config import to_json
 from srwm.runs.devices import choose_device, hardware, set_deterministic
 from srwm.runs.loop import LoopOptions, LoopResult, run_loop
-from srwm.runs.processes import start_processes, stop_processes
+from srwm.runs.processes import run_on_main, start_processes, stop_processes
 from srwm.runs.run_folder import RunFolder
 
 from .config import FewShotConfig, TaskConfig
@@ -73,10 +73,7 @@ def train_run(
         load = image_loader(config.task, data)
         training, validation = load("train"), load("validation")
         trainer = FewShotTrainer(config, training, validation, place, processes)
-        if processes.is_main:
-            folder = open_run(path, config, resume)
-        torch.distributed.barrier() if processes.count > 1 else None
-        folder = folder if processes.is_main else RunFolder.open(path, kind=KIND)
+        folder = run_on_main(processes, lambda: open_run(path, config, resume)) or RunFolder.open(path, kind=KIND)
         result = run_loop(
             trainer,
             folder,
@@ -95,7 +92,7 @@ def train_run(
 def open_run(path: Path, config: FewShotConfig, resume: bool) -> RunFolder:
     """Make the folder of a run, or open the one that is to go on."""
     if resume and (path / "config.json").exists():
-        return RunFolder.resume(path, to_json(config), kind=KIND, may_change=MAY_CHANGE)
+        return RunFolder.resume(path, to_json(config), kind=KIND, may_change=MAY_CHANGE, config_type=FewShotConfig)
     return RunFolder.create(path, to_json(config), kind=KIND)
 
 

@@ -111,10 +111,12 @@ class FewShotTrainer:
 
     def metrics(self) -> dict[str, float]:
         """Mean loss and accuracy since the last call, and the norm of the last gradient."""
-        self._watch.check()
+        sums = self._sums.clone()
         if self.processes.count > 1:
-            torch.distributed.all_reduce(self._sums)
-        loss, right, steps = self._sums.tolist()
+            torch.distributed.all_reduce(sums)
+        # After the exchange, in which all processes must take part.
+        self._watch.check()
+        loss, right, steps = sums.tolist()
         self._sums.zero_()
         asked = max(steps, 1) * self.config.train.batch_size * self.config.task.queries / self.processes.count
         return {

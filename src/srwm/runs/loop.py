@@ -23,6 +23,7 @@ from ._progress import Display, Status
 from ._stop_signal import StopSignal
 from ._tensorboard import Scalars
 from .checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
+from .devices import rng_tensors
 from .gradient_watch import NonFiniteError
 from .metrics import MetricsLog, cut_metrics, read_metrics
 from .processes import Processes, any_true, broadcast_number, gather_tensors, run_on_main
@@ -98,12 +99,13 @@ def _own_groups(checkpoint: Checkpoint, processes: Processes) -> dict[str, dict[
     """Give the groups of a checkpoint with the random states of this process."""
     groups = {name: tensors for name, tensors in checkpoint.groups.items() if not name.startswith(_RNG_OF)}
     saved = len(checkpoint.groups) - len(groups) + 1
-    if processes.count != saved and "rng" in groups:
-        _log.warning(
-            "%s is of %d processes, not %d; dropout goes on differently", checkpoint.path, saved, processes.count
-        )
-    own = checkpoint.groups.get(f"{_RNG_OF}{processes.rank}")
-    return groups if own is None else {**groups, "rng": own}
+    if processes.count != saved:
+        text = "%s was saved by %d processes and is read by %d; random numbers such as dropout's will differ"
+        _log.warning(text, checkpoint.path, saved, processes.count)
+    if not processes.is_main and "rng" in groups:
+        # A process that was not there when it was saved keeps the states it has begun with.
+        groups["rng"] = checkpoint.groups.get(f"{_RNG_OF}{processes.rank}", rng_tensors())
+    return groups
 
 
 class _Loop:

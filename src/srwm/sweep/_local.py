@@ -44,6 +44,7 @@ def run_here(
                 )
                 progress.started(job, place.name)
             if interrupts.count:
+                progress.stopping()
                 for process in running.values():
                     (process.interrupt if interrupts.count == 1 else process.kill)()
             for place, process in list(running.items()):

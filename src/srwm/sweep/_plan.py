@@ -106,12 +106,15 @@ def make_plan(
         The plan. The jobs of one recipe and setting stand together, the seeds in order.
 
     Raises:
-        InputError: if a recipe comes twice, or a key is both in the grid and fixed, or there is nothing to sample.
+        InputError: if a recipe or key comes twice, or there is nothing to sample.
     """
     for index, recipe in enumerate(recipes):
         if recipe in recipes[:index]:
             raise InputError(f"the recipe {recipe} is given twice")
     varied = {key for axis in grid for point in axis for key, _ in point}
+    for key in ("seed", "recipe"):
+        if key in varied or key in dict(fixed):
+            raise InputError(f"{key} is not for --grid or --set; recipes are words of their own, seeds go to --seeds")
     for key, _ in fixed:
         if key in varied:
             raise InputError(f"{key} is both in the grid and in --set; give it once")

@@ -36,6 +36,7 @@ class Progress:
         self._running: dict[str, tuple[Job, str, float]] = {}
         self._begin = time.monotonic()
         self._shown_at = 0.0
+        self._stopping = False
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
     def __enter__(self) -> "Progress":
@@ -73,6 +74,12 @@ class Progress:
             line.append(f" ({duration(time.monotonic() - begin)})")
         self._console.print(line, soft_wrap=True)
 
+    def stopping(self) -> None:
+        """Say once that the running jobs are saving."""
+        if self._running and not self._stopping:
+            self._console.print("Stopping: the runs are saving. Ctrl-C again ends them at once.", soft_wrap=True)
+        self._stopping = True
+
     def tick(self) -> None:
         """Draw the table again when it is time to."""
         if self._live and time.monotonic() - self._shown_at >= REFRESH_S:
@@ -95,10 +102,13 @@ class Progress:
         if self.outcomes:
             spent = time.monotonic() - self._begin
             counts.append(f"about {duration(spent * (waiting + len(self._running)) / len(self.outcomes))} left")
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for heading in ("running", "on", "for", "last line"):
-            table.add_column(heading, no_wrap=True, overflow="ellipsis", ratio=3 if heading == "running" else None)
-        for job, place, begin in list(self._running.values())[:SHOWN_RUNNING]:
+        shown = list(self._running.values())[:SHOWN_RUNNING]
+        table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+        table.add_column("running", no_wrap=True, ratio=2)
+        table.add_column("on", no_wrap=True, width=min(24, max((len(place) for _, place, _ in shown), default=2)))
+        table.add_column("for", no_wrap=True, width=len("59 min 59 s"))
+        table.add_column("last line", no_wrap=True, ratio=3)
+        for job, place, begin in shown:
             last = last_lines(job.log(self._out), 1)
             age = duration(time.monotonic() - begin)
             table.add_row(Text(job.name), Text(place), age, Text(last[0] if last else ""))

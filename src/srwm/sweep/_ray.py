@@ -104,6 +104,7 @@ def _let_save(ray: Any, running: dict[Any, Job], out: Path, interrupts: Interrup
 
     Ray cancels a task only once. What is still there when the connection ends, Ray ends by force.
     """
+    progress.stopping()
     for events in running:
         ray.cancel(events)
     # A cancelled task says nothing more, but its end can be awaited.

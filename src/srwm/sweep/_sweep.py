@@ -143,7 +143,8 @@ def _refuse_other_plan(plan: Plan, out: Path, resume: bool) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"--out {out} is not a folder")
     old = read_plan(out)
-    if old is None:
+    # A plan of which nothing was started, as when no cluster answered, is in nobody's way.
+    if old is None or not any((out / "logs").glob("*")):
         return
     if not resume:
         raise InputError(f"{out} holds a sweep already; go on with it by --resume, or choose another --out")
