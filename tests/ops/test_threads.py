@@ -13,8 +13,21 @@ import pytest
 import torch
 
 from srwm.ops import _threads
+from srwm.ops._calls import Entry, Loop
 
 from .inputs import Results, assert_agree, assert_same, make, solve
+
+OPENMP = pytest.param(
+    1 << 62,
+    id="OpenMP",
+    marks=pytest.mark.skipif(_threads._on_openmp is None, reason="needs a PyTorch whose threads are OpenMP's"),
+)
+
+
+@pytest.fixture(params=[OPENMP, pytest.param(0, id="Python")])
+def whose(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose threads a loop runs on, however long it is."""
+    monkeypatch.setattr(_threads, "LONG_WORK", request.param)
 
 
 def large(operator: str, seed: int = 0):
@@ -27,15 +40,29 @@ def solve_with(threads: int, operator: str) -> Results:
     return solve(large(operator), "cpu")
 
 
+@pytest.mark.usefixtures("whose")
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_number_of_threads_changes_no_bit(operator, threads):
     assert_same(solve_with(threads, operator), solve_with(1, operator))
 
 
+@pytest.mark.usefixtures("whose")
 def test_more_threads_than_heads_change_no_bit(operator):
     assert_same(solve_with(32, operator), solve_with(1, operator))
 
 
+@pytest.mark.usefixtures("whose")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_single_step_gives_equal_bits_on_any_number_of_threads(operator, dtype):
+    problem = make(operator, 48, 1, 8, 16, reset=True, dtype=dtype)
+    expected = problem("cpu")
+    for threads in (2, 3):
+        torch.set_num_threads(threads)
+        for _ in range(20):
+            assert all(map(torch.equal, problem("cpu"), expected))
+
+
+@pytest.mark.usefixtures("whose")
 @pytest.mark.parametrize("heads", [1, 2, 3, 7, 100])
 def test_any_number_of_heads_is_shared_out_in_full(operator, heads, monkeypatch):
     monkeypatch.setattr(_threads, "MIN_WORK", 1)
@@ -47,19 +74,42 @@ def test_any_number_of_heads_is_shared_out_in_full(operator, heads, monkeypatch)
 
 
 def test_an_error_in_another_thread_reaches_the_caller(operator, monkeypatch):
-    def loop(*_):
+    def fail(_):
         if threading.current_thread() is not threading.main_thread():
             raise MemoryError("no room")
 
+    class Failing(Loop):
+        def entry(self, itemsize):
+            return Entry(fail, 0, None)
+
+    monkeypatch.setattr(_threads, "LONG_WORK", 0)
     torch.set_num_threads(2)
     problem = large(operator)
     problem("cpu")
+    scratch = _threads._own.memory
     with monkeypatch.context() as patch:
-        patch.setattr(import_module(f"srwm.ops.{operator}.cpu"), "_forward_heads", loop)
+        patch.setattr(import_module(f"srwm.ops.{operator}.cpu"), "_forward_heads", Failing(fail))
         with pytest.raises(MemoryError, match="no room"):
             problem("cpu")
-    # The threads are still there for the next call.
+    # The threads are still there for the next call, which leaves the scratch memory of this one to them.
     assert_same(solve(problem, "cpu"), solve_with(1, operator))
+    assert _threads._own.memory is not scratch
+
+
+def test_a_thread_that_comes_when_the_call_is_over_changes_nothing(operator, monkeypatch):
+    monkeypatch.setattr(_threads, "LONG_WORK", 0)
+    calls = []
+    monkeypatch.setattr(_threads._helpers, "assign", lambda call, _: calls.append(call))
+    torch.set_num_threads(2)
+    found = solve(large(operator), "cpu")
+    forward_and_backward = 2
+    assert len(calls) == forward_and_backward
+    expected = {name: result.clone() for name, result in found.items()}
+    _threads._own.memory[...] = 0xFF
+    for call in calls:
+        call.help()
+    assert (_threads._own.memory == 0xFF).all()
+    assert_same(found, expected)
 
 
 def test_what_stood_in_scratch_memory_reaches_no_result(operator, monkeypatch):
@@ -81,6 +131,7 @@ def test_what_stood_in_scratch_memory_reaches_no_result(operator, monkeypatch):
     assert_same(found, expected)
 
 
+@pytest.mark.usefixtures("whose")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_calls_from_four_python_threads_at_once_give_equal_bits(operator, threads):
     torch.set_num_threads(threads)

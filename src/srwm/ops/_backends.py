@@ -43,6 +43,9 @@ def available_backends(device: torch.device | str, head_dim: int = 1) -> tuple[B
 
 def choose_backend(backend: Backend, device: torch.device, head_dim: int) -> Backend:
     """Resolve "auto" to the fastest usable backend, and refuse one that cannot run here."""
+    # A single step is so short that naming all the others would be felt.
+    if backend in ("auto", "cpu") and device.type == "cpu" and _INSTALLED["numba"]:
+        return "cpu"
     usable = available_backends(device, head_dim)
     if backend != "auto":
         if backend not in usable:

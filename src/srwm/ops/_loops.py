@@ -1,64 +1,33 @@
-"""The compiled loops both operators are made of on a CPU, and the compiler they share.
+"""The compiled loops both operators are made of on a CPU.
 
 Matrices and vectors here are scratch memory: rows lie one after another, padded with zeros to whole blocks of 64 bytes.
 The time goes into moving matrices between cache and registers, so a loop does all it can with a row while it is there:
 it applies the write of one step and reads for the next.
 """
 
-import inspect
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 import llvmlite.binding
-import numba
 import numpy as np
 
+from ._calls import inlined
+from ._memory import at, load, load_first, prefetch, row_totals, store, store_first
 from ._simd import (
-    at,
     block_products,
     choose_first,
     exp,
-    fetch_add,
     if_negative,
     lanes,
     larger,
     largest,
-    load,
-    load_first,
     multiply_add,
-    pointer,
-    prefetch,
-    row_totals,
     spread,
-    store,
-    store_first,
     total,
     zeros,
 )
 
 WIDE = 4 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 2
 """Blocks of a row that are worked on together: as many as the registers hold with all that is done to them."""
-
-
-def _jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    # Tests wrap functions to check their arguments; numba wants the function itself.
-    loop: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy", **options)(inspect.unwrap(function))
-    return loop
-
-
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a part of a loop into whatever calls it."""
-    return _jit(function, forceinline=True)
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop at its first call and keep the result on disk where there is a place for it."""
-    try:
-        return _jit(function, cache=True)
-    except RuntimeError as problem:
-        warnings.warn(f"srwm compiles its CPU kernels anew in each process: {problem}", stacklevel=2)
-        return _jit(function)
 
 
 def by_columns(block: Callable[..., None]) -> Callable[..., None]:
@@ -75,36 +44,6 @@ def by_columns(block: Callable[..., None]) -> Callable[..., None]:
             block(w, rows, columns, c, narrow, *arguments)
 
     return whole
-
-
-@inlined
-def next_share(crew, finished):  # type: ignore[no-untyped-def]
-    """Take the next share of the heads: first and last of them, or two equal numbers if no share is left.
-
-    The leading thread takes shares from the front, the others from the back: what they had in an earlier call may still
-    be in their caches. The one that is left over goes to the leader, so the others are done before it has to wait.
-    `_threads.py` reads the last counter, the number of shares that are done.
-
-    Args:
-        crew: address of the counters, number of shares, whether this thread leads, number of heads.
-        finished: True when the thread comes back from a share.
-    """
-    address, shares, leads, heads = crew
-    counters = pointer(address, 0)
-    if finished:
-        fetch_add(counters, 4)
-    if fetch_add(counters, 0) < shares - 1:
-        if leads:
-            share = counters[1]
-            counters[1] += 1
-        else:
-            share = shares - 1 - fetch_add(counters, 2)
-    elif leads and counters[3] == 0:
-        counters[3] = 1
-        share = counters[1]
-    else:
-        return 0, 0
-    return heads * share // shares, heads * (share + 1) // shares
 
 
 # Rows of tables and of matrices.

@@ -2,8 +2,7 @@
 
 Numba leaves vector instructions to LLVM, which finds them in simple loops only: it must first prove that arrays do not
 overlap, and it keeps sums in memory. Here a vector is a value like a float, its sums stay in registers whatever
-surrounds them, and every sum is made in the order in which it is written. Memory is reached by plain pointers: nothing
-counts references, and no index is checked.
+surrounds them, and every sum is made in the order in which it is written. `_memory.py` loads and stores them.
 
 A vector is one or several blocks of 64 bytes. LLVM makes of a block what the machine has: one register with AVX-512,
 two with AVX2, four elsewhere.
@@ -106,121 +105,6 @@ def _larger(builder, a, b):  # type: ignore[no-untyped-def]
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-# Pointers and memory.
-
-
-@intrinsic
-def pointer(_, address, like):  # type: ignore[no-untyped-def]
-    """An address as a pointer to numbers of the type of `like`."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(like)(types.intp, like), build
-
-
-@intrinsic
-def pointers(_, addresses, like):  # type: ignore[no-untyped-def]
-    """A tuple of addresses as a tuple of pointers to numbers of the type of `like`."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        kind = context.get_value_type(signature.return_type.dtype)
-        values = [builder.inttoptr(each, kind) for each in cgutils.unpack_tuple(builder, arguments[0])]
-        return context.make_tuple(builder, signature.return_type, values)
-
-    return types.UniTuple(types.CPointer(like), addresses.count)(addresses, like), build
-
-
-@intrinsic
-def at(_, p, i):  # type: ignore[no-untyped-def]
-    """The pointer to p[i]."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.gep(arguments[0], [arguments[1]])
-
-    return p(p, types.intp), build
-
-
-def _vector_at(builder, p, i, vector):  # type: ignore[no-untyped-def]
-    return builder.bitcast(builder.gep(p, [i]), vector.ir_type.as_pointer())
-
-
-@intrinsic
-def load(_, p, i, like):  # type: ignore[no-untyped-def]
-    """The vector at p[i:], as long as `like`."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.load(_vector_at(builder, arguments[0], arguments[1], like), align=like.dtype.bitwidth // 8)
-
-    return like(p, types.intp, like), build
-
-
-@intrinsic
-def store(_, p, i, v):  # type: ignore[no-untyped-def]
-    """Set p[i:] to the vector v."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        builder.store(arguments[2], _vector_at(builder, arguments[0], arguments[1], v), align=v.dtype.bitwidth // 8)
-        return context.get_dummy_value()
-
-    return types.void(p, types.intp, v), build
-
-
-@intrinsic
-def load_first(_, p, i, n, like):  # type: ignore[no-untyped-def]
-    """The vector of p[i:i + n] and, where `like` is longer, zeros; memory further on is not touched."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        p, i, n, _ = arguments
-        align = ir.IntType(32)(like.dtype.bitwidth // 8)
-        mask, zero = _first(builder, n, like.lanes), ir.Constant(like.ir_type, None)
-        name = f"llvm.masked.load.{_suffix(like.ir_type)}.p0"
-        return _call(builder, name, like.ir_type, [_vector_at(builder, p, i, like), align, mask, zero])
-
-    return like(p, types.intp, types.intp, like), build
-
-
-@intrinsic
-def store_first(_, p, i, n, v):  # type: ignore[no-untyped-def]
-    """Set p[i:i + n] to the first n numbers of v, or all of v where it is shorter."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        p, i, n, value = arguments
-        align = ir.IntType(32)(v.dtype.bitwidth // 8)
-        name = f"llvm.masked.store.{_suffix(v.ir_type)}.p0"
-        mask = _first(builder, n, v.lanes)
-        _call(builder, name, ir.VoidType(), [value, _vector_at(builder, p, i, v), align, mask])
-        return context.get_dummy_value()
-
-    return types.void(p, types.intp, types.intp, v), build
-
-
-@intrinsic(prefer_literal=True)
-def prefetch(_, p, i, like, for_writing):  # type: ignore[no-untyped-def]
-    """Ask for the cache lines of p[i:], to read them (0) or to write them (1); any address will do."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        start = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), cgutils.voidptr_t)
-        keep, data = 3, 1
-        options = [ir.IntType(32)(each) for each in (for_writing.literal_value, keep, data)]
-        for block in range(like.blocks):
-            line = builder.gep(start, [ir.IntType(64)(block * BLOCK_BYTES)])
-            _call(builder, "llvm.prefetch.p0", ir.VoidType(), [line, *options])
-        return context.get_dummy_value()
-
-    return types.void(p, types.intp, like, for_writing), build
-
-
-@intrinsic
-def fetch_add(_, p, i):  # type: ignore[no-untyped-def]
-    """Add one to p[i] and return what it was; of several threads, each gets another number."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.atomic_rmw("add", builder.gep(arguments[0], [arguments[1]]), ir.IntType(64)(1), "seq_cst")
-
-    return types.int64(p, types.intp), build
-
-
 # Making vectors, and taking them apart.
 
 
@@ -283,24 +167,6 @@ def largest(_, v):  # type: ignore[no-untyped-def]
         return _fold(builder, arguments[0], lambda a, b: _larger(builder, a, b))
 
     return v.dtype(v), build
-
-
-@intrinsic
-def row_totals(_, p, like):  # type: ignore[no-untyped-def]
-    """The sums over the lanes of consecutive vectors at p, as many of them as each has lanes."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        n, align = like.lanes, like.dtype.bitwidth // 8
-        places = [_vector_at(builder, arguments[0], ir.IntType(64)(n * i), like) for i in range(n)]
-        rows = [builder.load(place, align=align) for place in places]
-        even, odd = _integers(32, range(0, 2 * n, 2)), _integers(32, range(1, 2 * n, 2))
-        # Adding neighbours halves a row, and two halves make a new one, until one row holds a sum of each.
-        while len(rows) > 1:
-            pairs = list(zip(rows[::2], rows[1::2], strict=True))
-            rows = [builder.fadd(*(builder.shuffle_vector(a, b, half) for half in (even, odd))) for a, b in pairs]
-        return rows[0]
-
-    return like(p, like), build
 
 
 # Arithmetic.

@@ -1,14 +1,17 @@
 """Runs a compiled loop over heads on as many threads as PyTorch would use.
 
-Numba's own threads abort the process when two Python threads enter them at once, and do not survive a fork; these do
-neither. The compiled loops release the interpreter, so Python's threads suffice, as long as they rarely need it: each
-enters the loop once and there takes one share of the heads after another (`next_share` in `_loops.py`).
+Numba's own threads abort the process when two Python threads enter them at once, and do not survive a fork. Here a
+short loop runs on the threads of PyTorch itself, where these are OpenMP's: they stay awake for a while after each loop,
+so they begin at once. A long loop runs on threads of Python's, which it need not wait for if they wake up late; so does
+a short one where there is no OpenMP, and after a fork, which OpenMP's threads do not survive. Each thread enters the
+loop once and there takes one share of the heads after another (`next_share` in `_calls.py`), without the interpreter.
 """
 
 import ctypes
 import functools
 import os
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
@@ -16,21 +19,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ._calls import DONE, Entry, Loop
 from ._simd import BLOCK_BYTES
 
 MIN_WORK = 1 << 19
 """Multiplications below which one thread is done before another has woken up."""
+
+LONG_WORK = 1 << 24
+"""Multiplications from which on the time to wake a thread does not matter."""
 
 SHARES = 16
 """Shares of the heads for each thread: one that wakes up late, or is interrupted, takes fewer of them."""
 
 Shapes = tuple[tuple[int, int], ...]
 
-_ZERO = {torch.float32: np.float32(0), torch.float64: np.float64(0)}
-
 
 def over_heads(
-    loop: Callable[..., None],
+    loop: Loop,
     heads: int,
     work: int,
     scratch: Shapes,
@@ -38,23 +43,43 @@ def over_heads(
     reset: Tensor | None,
     tables: Sequence[Tensor | None],
 ) -> None:
-    """Call `loop(crew, scratch, zero, sizes, reset, tables)`, on several threads if it is worth it.
+    """Run a loop, on several threads if it is worth it.
 
     Args:
-        loop: compiled; takes shares of the heads from `crew`, and writes only what belongs to them.
+        loop: takes shares of the heads, and writes only what belongs to them.
         heads: how many there are, over the whole batch.
         work: about how many multiplications all of it takes.
         scratch: shapes of the matrices that each thread needs for itself; the loop is given their addresses.
         sizes: handed on.
         reset: whatever tells where the state is reset; the loop is given its address, or 0.
-        tables: contiguous tensors of one dtype; the loop is given their addresses, or 0, and a zero of that dtype.
+        tables: contiguous tensors of the dtype of the first; the loop is given their addresses, or 0.
     """
+    assert tables[0] is not None
+    itemsize = tables[0].itemsize
+    entry = loop.entry(itemsize)
     threads = min(torch.get_num_threads(), heads, 1 + work // MIN_WORK)
-    call = _Call(loop, heads, 1 if threads == 1 else min(heads, SHARES * threads), scratch, sizes, reset, tables)
-    if threads > 1:
-        _helpers.assign(call, threads - 1)
-    call.run(leads=True)
-    call.wait()
+    shares = 1 if threads == 1 else min(heads, SHARES * threads)
+    places, size = _layout(scratch, itemsize)
+    addresses = [0 if each is None else each.data_ptr() for each in tables]
+    counters = (0,) * (DONE + 1)
+    where = 0 if reset is None else reset.data_ptr(), _scratch(size * threads), size
+    told = array("q", (*counters, shares, threads, heads, *where, *sizes, *places, *addresses))
+    address, _ = told.buffer_info()
+    if threads == 1:
+        entry.call(address)
+    elif work < LONG_WORK and _on_openmp is not None:
+        # Asking for fewer threads than PyTorch does would end the others.
+        _on_openmp(entry.address, address, 0, 0)
+    else:
+        call = _Call(entry, told, address, shares, (reset, tables, _own.memory))
+        try:
+            _helpers.assign(call, threads - 1)
+            call.run()
+            call.wait()
+        except BaseException:
+            # After an interrupt others may still be at work: their scratch memory is left to them.
+            _own.size = -1
+            raise
 
 
 def segments(reset: Tensor | None) -> Tensor | None:
@@ -64,39 +89,37 @@ def segments(reset: Tensor | None) -> Tensor | None:
     return torch.where(reset, torch.arange(reset.shape[1]), -1).cummax(1).values
 
 
-class _Call:
-    """One call of a loop. It holds on to the tensors until the last thread has left."""
+def _find_openmp() -> Callable[[int, int, int, int], None] | None:
+    """OpenMP's own function that has all threads call another one; None if PyTorch has brought none along."""
+    function = getattr(ctypes.CDLL(None), "GOMP_parallel", None) if torch.backends.openmp.is_available() else None
+    if function is not None:
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+        function.restype = None
+    return function
 
-    def __init__(
-        self,
-        loop: Callable[..., None],
-        heads: int,
-        shares: int,
-        scratch: Shapes,
-        sizes: tuple[int, ...],
-        reset: Tensor | None,
-        tables: Sequence[Tensor | None],
-    ) -> None:
-        dtype = next(each.dtype for each in tables if each is not None)
-        assert all(each is None or (each.dtype == dtype and each.is_contiguous()) for each in tables)
-        self.loop, self.heads, self.shares = loop, heads, shares
-        self.counters = (ctypes.c_int64 * 5)()
-        self.layout = _layout(scratch, dtype.itemsize)
-        self.tensors = reset, tables
-        addresses = tuple([0 if each is None else each.data_ptr() for each in tables])
-        self.arguments = _ZERO[dtype], sizes, 0 if reset is None else reset.data_ptr(), addresses
+
+_on_openmp = _find_openmp()
+
+
+class _Call:
+    """One call of a loop on threads of Python's, which may come when it is over.
+
+    It holds on to what they work with until the last of them has left.
+    """
+
+    def __init__(self, entry: Entry, told: Sequence[int], address: int, shares: int, memory: object) -> None:
+        self.entry, self.told, self.address, self.shares, self.memory = entry, told, address, shares, memory
         self.problem: BaseException | None = None
         self.done = threading.Event()
 
-    def run(self, leads: bool) -> None:
+    def run(self) -> None:
         """Take part, until no share is left."""
-        crew = ctypes.addressof(self.counters), self.shares, int(leads), self.heads
-        self.loop(crew, _scratch(*self.layout), *self.arguments)
+        self.entry.call(self.address)
 
     def help(self) -> None:
         """Take part in a thread that nobody waits for by itself."""
         try:
-            self.run(leads=False)
+            self.run()
         except BaseException as problem:
             self.problem = problem
         if self.problem or self._is_done():
@@ -110,7 +133,7 @@ class _Call:
             raise self.problem
 
     def _is_done(self) -> bool:
-        return self.counters[4] == self.shares
+        return self.told[DONE] == self.shares
 
 
 class _Helpers:
@@ -138,25 +161,25 @@ class _Helpers:
 _helpers = _Helpers()
 
 
-def _forget_helpers() -> None:
-    global _helpers
-    _helpers = _Helpers()
+def _forget_threads() -> None:
+    global _helpers, _on_openmp
+    _helpers, _on_openmp = _Helpers(), None
 
 
 # Threads do not survive a fork; the child starts its own.
-os.register_at_fork(after_in_child=_forget_helpers)
+os.register_at_fork(after_in_child=_forget_threads)
 
 _own = threading.local()
 
 
-def _scratch(starts: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Addresses in memory of this thread's own, which is kept for its next call."""
+def _scratch(size: int) -> int:
+    """The address of memory for the calls that this thread makes, which is kept for its next call."""
     if getattr(_own, "size", -1) < size:
         _own.memory = np.empty(size + BLOCK_BYTES, np.uint8)
         _own.start = -(-_own.memory.ctypes.data // BLOCK_BYTES) * BLOCK_BYTES
         _own.size = size
-    start = _own.start
-    return tuple([start + each for each in starts])
+    start: int = _own.start
+    return start
 
 
 @functools.lru_cache

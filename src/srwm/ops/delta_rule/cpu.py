@@ -8,14 +8,12 @@ one, because it lies far away in memory.
 import numpy as np
 from torch import Tensor
 
+from .._calls import RESET, Loop, contents, enter, inlined, next_share
 from .._loops import (
     clear,
-    compiled,
     dot,
     expect_to_read,
     expect_to_write,
-    inlined,
-    next_share,
     padded,
     put,
     read,
@@ -25,20 +23,24 @@ from .._loops import (
     write,
     write_read,
 )
-from .._simd import at, lanes, load, load_first, pointer, pointers, spread, store, zeros
+from .._memory import at, given, load, load_first, pointer, store
+from .._simd import lanes, spread, zeros
 from .._threads import over_heads, segments
 
 
-@compiled
-def _forward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
+@Loop
+def _forward_heads(call):  # type: ignore[no-untyped-def]
+    told, thread = enter(call)
+    sizes, scratch, tables = contents(told, thread, call, 4, 5, 8)
     steps, heads, d, e = sizes
-    w, old, error, update, y = pointers(scratch, zero)
-    q_table, k_table, v_table, beta_table, state, y_table, end, error_table = pointers(tables, zero)
+    w, old, error, update, y = scratch
+    q_table, k_table, v_table, beta_table, state, y_table, end, error_table = tables
+    reset = told[RESET]
     is_reset = pointer(reset, np.uint8(0))
-    has_state, save = tables[4] != 0, tables[7] != 0
+    has_state, save = given(state), given(error_table)
     columns = padded(e, w)
     none = zeros(w, 1)
-    first, last = next_share(crew, False)
+    first, last = next_share(told, thread, False)
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
@@ -69,7 +71,7 @@ def _forward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[n
                     expect_to_write(at(error_table, (n + heads) * e), e)
             for i in range(d):
                 put(at(w, i * columns), e, at(end, (head * d + i) * e))
-        first, last = next_share(crew, True)
+        first, last = next_share(told, thread, True)
 
 
 @inlined
@@ -82,18 +84,22 @@ def _set_transposed(w, d, e, state):  # type: ignore[no-untyped-def]
             w[c * columns + i] = state[i * e + c]
 
 
-@compiled
-def _backward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
+@Loop
+def _backward_heads(call):  # type: ignore[no-untyped-def]
+    told, thread = enter(call)
+    sizes, scratch, tables = contents(told, thread, call, 4, 14, 13)
     steps, heads, d, e = sizes
-    w, g, partial, dy, update, undo, kg, de, minus_de, k, dq, dk, old, k_none = pointers(scratch, zero)
-    dy_table, dend, q_table, k_table, beta_table, state, end, error_table = pointers(tables[:8], zero)
-    dq_table, dk_table, dv_table, dbeta_table, dstate = pointers(tables[8:], zero)
+    w, g, partial, dy, update, undo, kg, de, minus_de, k, dq, dk, old, k_none = scratch
+    dy_table, dend, q_table, k_table, beta_table, state, end, error_table = tables[:8]
+    dq_table, dk_table, dv_table, dbeta_table, dstate = tables[8:]
+    reset = told[RESET]
     segment = pointer(reset, 0)
     columns, rows = padded(e, w), padded(d, w)
     none = zeros(w, 1)
-    clear(k_none, d)
-    clear(partial, rows * lanes(none))
-    first, last = next_share(crew, False)
+    first, last = next_share(told, thread, False)
+    if first < last:
+        clear(k_none, d)
+        clear(partial, rows * lanes(none))
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
@@ -149,7 +155,7 @@ def _backward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[
                     # What stood before the reset is lost; write it again from the start of its segment.
                     start = segment[b * steps + t - 1]
                     clear(w, e * rows)
-                    if start < 0 and tables[5] != 0:
+                    if start < 0 and given(state):
                         _set_transposed(w, d, e, at(state, head * d * e))
                     for s in range(max(start, 0), t):
                         n = (b * steps + s) * heads + h
@@ -160,7 +166,7 @@ def _backward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[
                         write(w, e, rows, update, k)
             for i in range(d):
                 put(at(g, i * columns), e, at(dstate, (head * d + i) * e))
-        first, last = next_share(crew, True)
+        first, last = next_share(told, thread, True)
 
 
 def forward(

@@ -8,15 +8,13 @@ one, because it lies far away in memory.
 import numpy as np
 from torch import Tensor
 
+from .._calls import RESET, Loop, contents, enter, inlined, next_share
 from .._loops import (
     by_columns,
     clear,
-    compiled,
     dot,
     expect_to_read,
     expect_to_write,
-    inlined,
-    next_share,
     padded,
     put,
     read,
@@ -28,20 +26,8 @@ from .._loops import (
     write,
     write_read,
 )
-from .._simd import (
-    at,
-    lanes,
-    load,
-    load_first,
-    multiply_add,
-    pointer,
-    pointers,
-    prefetch,
-    spread,
-    store,
-    store_first,
-    zeros,
-)
+from .._memory import at, given, load, load_first, pointer, prefetch, store, store_first
+from .._simd import lanes, multiply_add, spread, zeros
 from .._threads import over_heads, segments
 
 
@@ -90,18 +76,21 @@ def _spread_rates(beta, n_rates, out, d, rates):  # type: ignore[no-untyped-def]
         first = last
 
 
-@compiled
-def _forward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
+@Loop
+def _forward_heads(call):  # type: ignore[no-untyped-def]
+    told, thread = enter(call)
+    sizes, scratch, tables = contents(told, thread, call, 5, 9, 9)
     steps, heads, d, out, n_rates = sizes
-    w, z, difference, update, rates, q, k, u, beta = pointers(scratch, zero)
-    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table = pointers(tables, zero)
+    w, z, difference, update, rates, q, k, u, beta = scratch
+    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table = tables
+    reset = told[RESET]
     is_reset = pointer(reset, np.uint8(0))
-    has_state, save = tables[2] != 0, tables[5] != 0
+    has_state, save = given(state), given(q_table)
     m = out + 2 * d + n_rates
     columns = padded(m, w)
     none = zeros(w, 1)
-    one = spread(zero + 1, none)
-    first, last = next_share(crew, False)
+    one = spread(1.0, none)
+    first, last = next_share(told, thread, False)
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
@@ -140,7 +129,7 @@ def _forward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[n
                     expect_to_write(at(beta_table, (n + heads) * n_rates), n_rates)
                     expect_to_write(at(difference_table, (n + heads) * m), m)
             _finish(w, d, columns, m, weight_h, state_h, has_change, steps, k, update, end_h)
-        first, last = next_share(crew, True)
+        first, last = next_share(told, thread, True)
 
 
 @inlined
@@ -196,19 +185,23 @@ def _add_rows(g, d, m, target):  # type: ignore[no-untyped-def]
             store_first(target, i * m + c, m - c, old + load(g, i * columns + c, none))
 
 
-@compiled
-def _backward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[no-untyped-def]
+@Loop
+def _backward_heads(call):  # type: ignore[no-untyped-def]
+    told, thread = enter(call)
+    sizes, scratch, tables = contents(told, thread, call, 5, 17, 13)
     steps, heads, d, out, n_rates = sizes
-    w, g, partial, update, undo, rates, kg, weighted, dz, q, k, u, dk, du, dx, x_none, beta = pointers(scratch, zero)
-    dy_table, dend, x_table, weight, state, end = pointers(tables[:6], zero)
-    q_table, k_table, beta_table, difference_table, dx_table, dstate, dreset = pointers(tables[6:], zero)
+    w, g, partial, update, undo, rates, kg, weighted, dz, q, k, u, dk, du, dx, x_none, beta = scratch
+    dy_table, dend, x_table, weight, state, end = tables[:6]
+    q_table, k_table, beta_table, difference_table, dx_table, dstate, dreset = tables[6:]
+    reset = told[RESET]
     segment = pointer(reset, 0)
     m = out + 2 * d + n_rates
     columns, rows = padded(m, w), padded(d, w)
     none = zeros(w, 1)
-    clear(x_none, d)
-    clear(partial, rows * lanes(none))
-    first, last = next_share(crew, False)
+    first, last = next_share(told, thread, False)
+    if first < last:
+        clear(x_none, d)
+        clear(partial, rows * lanes(none))
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
@@ -267,14 +260,14 @@ def _backward_heads(crew, scratch, zero, sizes, reset, tables):  # type: ignore[
                 if is_start and t > 0:
                     # What stood before the reset is lost; write it again from the start of its segment.
                     start = segment[b * steps + t - 1]
-                    _set_transposed(w, d, m, weight_h, state_h, start < 0 and tables[4] != 0)
+                    _set_transposed(w, d, m, weight_h, state_h, start < 0 and given(state))
                     for s in range(max(start, 0), t):
                         n = (b * steps + s) * heads + h
                         _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
                         write(w, m, rows, update, k)
             for i in range(d):
                 put(at(g, i * columns), m, at(dstate, (head * d + i) * m))
-        first, last = next_share(crew, True)
+        first, last = next_share(told, thread, True)
 
 
 def forward(
