@@ -21,8 +21,8 @@ help: ## Show the commands
 
 setup: $(STAMP) ## Create .venv and install the pinned packages
 
-run: $(STAMP) ## Train a self-modifying layer and a fixed one on associative recall (under a minute)
-	@$(BIN)/python examples/recall.py
+run: $(STAMP) ## Train a small SRWM to learn new characters, and test it (a few minutes)
+	@$(BIN)/python examples/quickstart.py
 
 test: $(STAMP) ## Run lint, types and all tests
 	@$(call step,ruff check,$(BIN)/ruff check .)

@@ -15,6 +15,7 @@ COMMANDS = (
     ["evaluate"],
     ["recipes"],
     ["sweep"],
+    ["export"],
     ["data"],
     ["data", "list"],
     ["data", "fetch"],
@@ -54,6 +55,12 @@ def test_version_is_the_package_version(capsys):
     [
         (["doctr"], "doctr", "doctor"),
         (["bnech"], "bnech", "bench"),
+        (["trian"], "trian", "train"),
+        (["evalute"], "evalute", "evaluate"),
+        (["recipe"], "recipe", "recipes"),
+        (["train", "strokes-1shot", "--sed", "1"], "--sed", "--seed"),
+        (["evaluate", "runs/x", "--splt", "test"], "--splt", "--split"),
+        (["recipes", "--jsn"], "--jsn", "--json"),
         (["--versoin"], "--versoin", "--version"),
         (["bench", "op"], "op", "ops"),
         (["doctor", "--jsn"], "--jsn", "--json"),
@@ -76,7 +83,9 @@ def test_unknown_word_with_nothing_near_exits_2_without_a_guess(capsys):
     assert "did you mean" not in err
 
 
-@pytest.mark.parametrize(("argv", "choices"), [([], "train, evaluate, recipes, sweep, data, bench, doctor"), (["bench"], "ops")])
+@pytest.mark.parametrize(
+    ("argv", "choices"), [([], "train, evaluate, recipes, sweep, export, data, bench, doctor"), (["bench"], "ops")]
+)
 def test_missing_command_exits_2_and_lists_the_commands(argv, choices, capsys):
     status, _, err = run(argv, capsys)
     assert status == 2

@@ -12,16 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from srwm.data import ImageSet
-from srwm.fewshot.config import FewShotConfig
+from srwm.data.sources import SOURCES
+from srwm.errors import InputError
+from srwm.fewshot.config import FewShotConfig, TaskConfig
 from srwm.fewshot.recipes import recipe
 from srwm.fewshot.trainer import FewShotTrainer
 from srwm.runs.config import override
-from srwm.runs.devices import choose_device, hardware
+from srwm.runs.devices import choose_device, hardware, set_deterministic
 
 from ._measure import interleaved_ms
-
-_SIZES = {"omniglot": (1, 28), "mini-imagenet": (3, 84), "fc100": (3, 32), "strokes": (1, 28)}
-"""Channels and size of the images of a recipe's source."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,7 @@ def bench_fewshot(
     """
     device = choose_device(device_name)
     configs = [override(recipe(name).config, assignments) for name in recipes]
+    set_deterministic(all(config.train.deterministic for config in configs))
     steps = {config.recipe: _stepper(config, device) for config in configs}
     times = interleaved_ms(steps, device, budget_s)
     rows = [_row(config, times[config.recipe]) for config in configs]
@@ -74,7 +74,7 @@ def bench_fewshot(
 
 def _stepper(config: FewShotConfig, device: torch.device) -> Callable[[], object]:
     """A call that does the next training step."""
-    channels, size = _SIZES[config.task.source]
+    channels, size = _image_shape(config.task)
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(256, (64 * 20, channels, size, size), dtype=torch.uint8, generator=generator)
     classes = [str(i) for i in range(64)]
@@ -82,6 +82,16 @@ def _stepper(config: FewShotConfig, device: torch.device) -> Callable[[], object
     trainer = FewShotTrainer(replace(config, seed=0), image_set, image_set, device)
     count = iter(range(10**9))
     return lambda: trainer.train_step(next(count))
+
+
+def _image_shape(task: TaskConfig) -> tuple[int, int]:
+    """Channels and size of the images that the task asks for, or of its source."""
+    source = SOURCES.get(task.source)
+    channels = task.channels or (source.channels if source else None)
+    size = task.image_size or (source.image_size if source else None)
+    if channels is None or size is None:
+        raise InputError(f"the images of {task.source!r} are not looked at here; set task.channels and task.image_size")
+    return channels, size
 
 
 def _row(config: FewShotConfig, step_ms: float) -> Row:

@@ -40,6 +40,8 @@ def _evaluate(args: argparse.Namespace) -> int:
 
     if min(args.sets, args.episodes) < 1:
         raise InputError(f"{args.sets} sets of {args.episodes} episodes; wanted at least one of each")
+    if args.shots is not None and args.shots < 1:
+        raise InputError(f"--shots {args.shots}; wanted at least 1")
     device = choose_device(args.device)
     model = load_model(args.model, device=device)
     config = model.config

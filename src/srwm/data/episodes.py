@@ -67,8 +67,8 @@ def draw_episodes(
     Raises:
         InputError: if the set has too few classes, or a class too few images.
     """
-    per_class = shots + -(-queries // ways)
     check_enough(image_set, ways, shots, queries)
+    per_class = shots + -(-queries // ways)
     device = steps.device
     rooms = torch.arange(batch_size * _ROOMS, device=device).reshape(batch_size, _ROOMS)
     keys = stream_key(seed, stream, steps)[..., None, None] + rooms * 0x5851F42D4C957F2D

@@ -1,4 +1,9 @@
-"""Random changes to training images: small turns, scalings, shears and shifts, as another hand might draw them."""
+"""Random changes to training images: as another hand might draw them, and as alphabets that nobody has drawn.
+
+A change of its own for each image makes the images of a class differ more. One change for all images of an episode
+makes new classes: turned by any angle, stretched, slanted, mirrored. (A change for each class of an episode would give
+its images away: they could be told by their angle.)
+"""
 
 import math
 
@@ -9,34 +14,58 @@ from torch.nn import functional as F
 
 from srwm.data.random import random_bits, stream_key
 
-_TURN, _SCALE, _SHEAR, _SHIFT = math.radians(15), 0.15, 0.15, 0.1
-"""Largest changes at strength 1: radians, factors, and shares of half the image."""
-
 
 def jitter(
-    images: Float[Tensor, "b n c h w"], strength: float, seed: int, stream: int, step: Int[Tensor, ""]
+    images: Float[Tensor, "b n c h w"],
+    *,
+    each_image: float,
+    each_episode: float,
+    seed: int,
+    stream: int,
+    step: Int[Tensor, ""],
+    first: int = 0,
 ) -> Float[Tensor, "b n c h w"]:
-    """Turn, scale, shear and shift each image by itself.
+    """Turn, scale, shear and shift images.
 
     Args:
         images: images; what comes in from outside is zero.
-        strength: 1 is up to 15 degrees, 15% and a twentieth of the image; others in proportion.
+        each_image: strength of the changes of each image by itself: 1 is up to 15 degrees, 15% and a tenth of half the
+            image; others in proportion.
+        each_episode: strength of the changes of all images of an episode together: 1 is up to 45 degrees, 30%, and
+            mirrored half of the time.
         seed: seed of the run.
         stream: stream of random numbers.
         step: number of the step, on the device.
+        first: place of the first episode in the whole batch, of which these may be a part.
 
     Returns:
         The changed images; a pure function of the arguments.
     """
     b, n = images.shape[:2]
-    uniform = random_bits(stream_key(seed, stream, step), (b * n, 6)).to(images.dtype) / 2**31 - 1
-    turn, scale_x, scale_y, shear, shift_x, shift_y = (strength * uniform).unbind(dim=-1)
-    cos, sin = (_TURN * turn).cos(), (_TURN * turn).sin()
-    scale_x, scale_y = 1 + _SCALE * scale_x, 1 + _SCALE * scale_y
-    shear = _SHEAR * shear
-    top = torch.stack([scale_x * cos, scale_y * (shear * cos - sin), _SHIFT * shift_x], dim=-1)
-    bottom = torch.stack([scale_x * sin, scale_y * (shear * sin + cos), _SHIFT * shift_y], dim=-1)
+    # Keys by the place in the whole batch: each process, and each part of a batch, draws what one alone would.
+    key = stream_key(seed, stream, step) + (first + torch.arange(b, device=step.device)) * 0x5851F42D4C957F2D
+    of_episode = _matrices(key, 1, each_episode, turn=math.radians(45), stretch=0.3, shift=0.0)
+    if each_episode:
+        mirrored = random_bits(key + 1, (1, 1, 1)) % 2 * 2 - 1
+        of_episode = torch.cat([of_episode[..., :1] * mirrored, of_episode[..., 1:]], dim=-1)
+    of_image = _matrices(key + 2, n, each_image, turn=math.radians(15), stretch=0.15, shift=0.1)
+    # First the change of the image, then that of its episode.
+    turn = of_episode[..., :2] @ of_image[..., :2]
+    shift = of_episode[..., :2] @ of_image[..., 2:] + of_episode[..., 2:]
     flat = images.flatten(0, 1)
-    grid = F.affine_grid(torch.stack([top, bottom], dim=1), list(flat.shape), align_corners=False)
+    grid = F.affine_grid(torch.cat([turn, shift], dim=-1).flatten(0, 1), list(flat.shape), align_corners=False)
     changed: Tensor = F.grid_sample(flat, grid, align_corners=False)
     return changed.reshape(images.shape)
+
+
+def _matrices(
+    key: Int[Tensor, "b"], n: int, strength: float, *, turn: float, stretch: float, shift: float
+) -> Float[Tensor, "b n 2 3"]:
+    """Draw affine maps: a turn, two scalings, a shear and a shift, each at most as given times the strength."""
+    uniform = random_bits(key, (n, 6)).float() / 2**31 - 1
+    angle, scale_x, scale_y, shear, shift_x, shift_y = (strength * uniform).unbind(dim=-1)
+    cos, sin = (turn * angle).cos(), (turn * angle).sin()
+    scale_x, scale_y, shear = 1 + stretch * scale_x, 1 + stretch * scale_y, stretch * shear
+    top = torch.stack([scale_x * cos, scale_y * (shear * cos - sin), shift * shift_x], dim=-1)
+    bottom = torch.stack([scale_x * sin, scale_y * (shear * sin + cos), shift * shift_y], dim=-1)
+    return torch.stack([top, bottom], dim=-2)

@@ -22,16 +22,21 @@ class TaskConfig:
     """Labelled images of each class."""
     queries: int = 1
     """Images to classify in a training episode; all are read from the same state."""
+    rehearse: bool = False
+    """Whether to ask in training for the support images, too, without their labels: a first, easy thing to learn, which
+    costs no work of the vision part."""
     image_size: int | None = None
     """Height and width of the images; none for the source's own."""
     channels: int | None = None
     """1 for grey images, 3 for colour; none for the source's own."""
     augment: float = 0.0
-    """Random shifts, turns and scalings of training images; 0 is none, 1 is strong."""
+    """Random turns, scalings and shifts of each training image by itself; 0 is none, 1 is strong."""
+    augment_episodes: float = 0.0
+    """Random turns, scalings and mirrorings of all images of an episode together, which make new classes; 0 is none."""
 
     def __post_init__(self) -> None:
         _at_least(1, ways=self.ways, shots=self.shots, queries=self.queries)
-        _at_least(0, augment=self.augment)
+        _at_least(0, augment=self.augment, augment_episodes=self.augment_episodes)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,9 @@ class ModelConfig:
     """Dropout in the vision part."""
     dropout_variant: DropoutVariant = "base"
     """Where Res-12 drops."""
+    feature_norm: bool = False
+    """Whether features pass through a batch norm of their own. Without it (the paper) they are positive and much alike,
+    which is why training stays at chance for long."""
     memory: Memory = "srwm"
     """What learns within an episode."""
     hidden_size: int = 256
@@ -62,9 +70,12 @@ class ModelConfig:
     """Further options of the memory: input_activation, norm, beta_init, query_init_scale, feature_map, ..."""
     label_slot: LabelSlot = "class_zero"
     """What stands in the place of a query's label."""
+    label_scale: float = 1.0
+    """Size of the one-hot of a label beside the features: 1 in the paper; more makes labels heard sooner."""
 
     def __post_init__(self) -> None:
-        _at_least(1, hidden_size=self.hidden_size, num_layers=self.num_layers, vision_channels=self.vision_channels)
+        sizes = ("hidden_size", "num_layers", "num_heads", "vision_channels")
+        _at_least(1, **{name: getattr(self, name) for name in sizes})
         for name in ("vision_dropout", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}; wanted 0 or more and less than 1")
@@ -93,7 +104,12 @@ class OptimizerConfig:
     """Largest norm of the gradient; none for no clipping."""
 
     def __post_init__(self) -> None:
-        _at_least(0, learning_rate=self.learning_rate, warmup_steps=self.warmup_steps)
+        _at_least(0, learning_rate=self.learning_rate, warmup_steps=self.warmup_steps, eps=self.eps)
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}; wanted 0 or more and less than 1")
+        if self.clip_norm is not None and self.clip_norm <= 0:
+            raise ValueError(f"clip_norm={self.clip_norm}; wanted more than 0, or none")
         if self.schedule == "noam" and self.warmup_steps < 1:
             raise ValueError(f"warmup_steps={self.warmup_steps}; the noam schedule wants at least 1")
 
@@ -129,7 +145,9 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         sizes = ("batch_size", "accumulate", "total_steps", "log_every", "validate_every", "validation_episodes")
-        _at_least(1, **{name: getattr(self, name) for name in (*sizes, "checkpoint_every", "test_episodes")})
+        _at_least(
+            1, **{name: getattr(self, name) for name in (*sizes, "checkpoint_every", "test_sets", "test_episodes")}
+        )
         if self.batch_size % self.accumulate:
             raise ValueError(f"batch_size={self.batch_size} is not a multiple of accumulate={self.accumulate}")
 
@@ -150,6 +168,10 @@ class FewShotConfig:
     """Adam and its learning rate."""
     train: TrainConfig = field(default_factory=TrainConfig)
     """How long, how much at once, and how often to look."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**62:
+            raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
 
 
 def _at_least(least: int, **values: int | float) -> None:

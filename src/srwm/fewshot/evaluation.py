@@ -23,10 +23,10 @@ class Evaluation:
 
     accuracy: float
     """Mean over all episodes."""
-    interval_sets: float
-    """Half the 95% interval of the mean, from the spread of the set means (Student's t)."""
-    interval_episodes: float
-    """Half the 95% interval of the mean, from the spread of the single episodes."""
+    interval_sets: float | None
+    """Half the 95% interval of the mean, from the spread of the set means (Student's t); none for a single set."""
+    interval_episodes: float | None
+    """Half the 95% interval of the mean, from the spread of the single episodes; none for a single one."""
     sets: tuple[float, ...]
     """Mean of each set."""
     episodes: int
@@ -80,8 +80,8 @@ def summarise(right: Float[Tensor, "sets episodes"]) -> Evaluation:
     """
     means = right.double().mean(dim=1)
     sets, total = len(means), right.numel()
-    interval_sets = _t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else math.nan
-    interval_episodes = 1.96 * float(right.double().std()) / math.sqrt(total) if total > 1 else math.nan
+    interval_sets = _t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else None
+    interval_episodes = 1.96 * float(right.double().std()) / math.sqrt(total) if total > 1 else None
     return Evaluation(float(means.mean()), interval_sets, interval_episodes, tuple(means.tolist()), total)
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from srwm.nn import SequenceModel, SequenceState
-from srwm.vision import Conv4, Res12
+from srwm.vision import BatchNorm, Conv4, Res12
 
 from .config import FewShotConfig, ModelConfig
 
@@ -47,6 +47,7 @@ class FewShotModel(nn.Module):
         self.ways = config.task.ways
         self.image_shape = (in_channels, image_size, image_size)
         self.vision = _vision(config.model, in_channels, image_size)
+        self.feature_norm = BatchNorm(self.vision.feature_size) if config.model.feature_norm else None
         self.sequence = _sequence(config.model, self.vision.feature_size, self.ways)
 
     def forward(
@@ -71,6 +72,8 @@ class FewShotModel(nn.Module):
     def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
         """Turn images in [0, 1] into features."""
         flat = cast(Tensor, self.vision(images.flatten(0, -4)))
+        if self.feature_norm is not None:
+            flat = self.feature_norm(flat.float()[..., None, None])[..., 0, 0]
         return flat.reshape(*images.shape[:-3], flat.shape[-1])
 
     def answer(
@@ -102,7 +105,7 @@ class FewShotModel(nn.Module):
         """
         batched, images = self._images(images)
         labels = torch.as_tensor(labels, device=images.device)
-        labels = labels if batched else labels[None]
+        labels = labels if batched or labels.dim() == 0 else labels[None]
         if labels.shape != images.shape[:2] or labels.is_floating_point():
             raise ValueError(
                 f"labels are {labels.dtype} of shape {list(labels.shape)}; wanted whole numbers, one for each of the "
@@ -114,7 +117,7 @@ class FewShotModel(nn.Module):
                 f"the model tells {self.ways} classes apart"
             )
         with evaluating(self):
-            return self.sequence(self._with_labels(self.features(images), labels), state)[1]
+            return self.sequence(self._with_labels(self.features(images), labels.long()), state)[1]
 
     @torch.no_grad()
     def predict(self, images: Tensor, state: SequenceState | None = None) -> Tensor:
@@ -137,18 +140,19 @@ class FewShotModel(nn.Module):
 
     def _with_labels(self, features: Tensor, labels: Tensor) -> Tensor:
         width = self.sequence.input_size - features.shape[-1]
-        return torch.cat([features, torch.eye(width, device=features.device, dtype=features.dtype)[labels]], dim=-1)
+        one_hot = torch.eye(width, device=features.device, dtype=features.dtype)[labels]
+        return torch.cat([features, self.config.model.label_scale * one_hot], dim=-1)
 
     def _without_labels(self, features: Tensor) -> Tensor:
         slot = features.new_zeros(*features.shape[:-1], self.sequence.input_size - features.shape[-1])
-        slot[..., 0 if self.config.model.label_slot == "class_zero" else self.ways] = 1
+        slot[..., 0 if self.config.model.label_slot == "class_zero" else self.ways] = self.config.model.label_scale
         return torch.cat([features, slot], dim=-1)
 
     def _images(self, images: Tensor) -> tuple[bool, Tensor]:
         """Bring a user's images to [b, n, c, h, w], and say whether they came with the axis b."""
         device = next(self.parameters()).device
         shape = tuple(images.shape)
-        if self.image_shape[0] == 1 and shape[-3:] != self.image_shape:
+        if self.image_shape[0] == 1 and len(shape) > 2 and (len(shape) == 3 or shape[-3:] != self.image_shape):
             images = images.unsqueeze(-3)
         if tuple(images.shape[-3:]) != self.image_shape or images.dim() not in (4, 5):
             raise ValueError(
@@ -180,6 +184,8 @@ class evaluating:
 def _vision(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
     if config.vision == "conv4":
         return Conv4(in_channels, image_size, channels=config.vision_channels, dropout=config.vision_dropout)
+    if image_size < 16:
+        raise ValueError(f"image_size={image_size}; wanted at least 16, because Res-12 halves an image four times")
     return Res12(
         in_channels,
         features=config.vision_channels,

@@ -12,9 +12,10 @@ from typing import Any
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 
 from srwm.errors import InputError
+from srwm.runs._json import read_object
 from srwm.runs._nearest import did_you_mean
 from srwm.runs.atomic import write_atomically
 from srwm.runs.checkpoint import best_checkpoint, latest_checkpoint
@@ -95,17 +96,17 @@ def export_model(model: FewShotModel, folder: Path, *, half: bool, measured: Map
 
 
 def _load_exported(folder: Path) -> FewShotModel:
+    file = folder / "model.json"
+    about = read_object(file)
+    if (about.get("kind"), about.get("format")) != (KIND, FORMAT):
+        raise InputError(f"{file} is not a {KIND} model of format {FORMAT}")
+    if not isinstance(about.get("config"), dict):
+        raise InputError(f"{file} has no proper config")
     try:
-        about = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         weights = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, SafetensorError) as error:
-        raise InputError(f"the model in {folder} is broken: {error}") from error
-    if not isinstance(about, dict) or about.get("kind") != KIND or about.get("format") != FORMAT:
-        raise InputError(f"{folder / 'model.json'} is not a {KIND} model of format {FORMAT}")
-    shape = about.get("image_shape")
-    if not (isinstance(shape, list) and len(shape) == 3 and all(isinstance(size, int) for size in shape)):
-        raise InputError(f"{folder / 'model.json'} has no proper image_shape")
-    model = build_model(from_json(FewShotConfig, about["config"]), (shape[0], shape[1], shape[2]))
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"the weights of the model in {folder} are broken: {error}") from error
+    model = build_model(from_json(FewShotConfig, about["config"]), _image_shape(about, file))
     load_weights(model, weights, folder)
     return model
 
@@ -115,10 +116,16 @@ def _load_run(folder: Path) -> FewShotModel:
     checkpoint = best_checkpoint(run.checkpoints_path) or latest_checkpoint(run.checkpoints_path)
     if checkpoint is None:
         raise InputError(f"the run in {folder} has no checkpoint yet")
-    shape = checkpoint.meta["image_shape"]
-    model = build_model(from_json(FewShotConfig, run.config), (shape[0], shape[1], shape[2]))
+    model = build_model(from_json(FewShotConfig, run.config), _image_shape(checkpoint.meta, checkpoint.path))
     load_weights(model, checkpoint.groups["weights"], checkpoint.path)
     return model
+
+
+def _image_shape(about: Mapping[str, Any], where: Path) -> tuple[int, int, int]:
+    match about.get("image_shape"):
+        case [int(channels), int(height), int(width)] if min(channels, height, width) > 0:
+            return channels, height, width
+    raise InputError(f"{where} has no proper image_shape")
 
 
 def build_model(config: FewShotConfig, image_shape: tuple[int, int, int]) -> FewShotModel:
@@ -132,7 +139,7 @@ def build_model(config: FewShotConfig, image_shape: tuple[int, int, int]) -> Few
         raise InputError(f"the model cannot be built: {error}") from error
 
 
-def load_weights(model: FewShotModel, weights: Mapping[str, Tensor], origin: Path | str) -> None:
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
     """Fill a model with weights, in place, and refuse those of another one."""
     own = model.state_dict()
     for name in sorted({*own, *weights}):

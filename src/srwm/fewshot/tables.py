@@ -1,6 +1,5 @@
 """Results and recipes as tables for a terminal, ours beside the paper's."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +41,8 @@ def evaluation_table(title: str, tested: Evaluation, paper: float | None) -> Tab
     table.add_column("measure")
     table.add_column("value", justify="right")
     table.add_row("accuracy, 95% interval over sets", percent_with_interval(tested))
-    table.add_row("95% interval over episodes", f"± {tested.interval_episodes:.2%}")
+    if tested.interval_episodes is not None:
+        table.add_row("95% interval over episodes", f"± {tested.interval_episodes:.2%}")
     table.add_row("each set", ", ".join(f"{mean:.2%}" for mean in tested.sets))
     table.add_row("episodes", f"{tested.episodes:,}")
     table.add_row("the paper's", "-" if paper is None else f"{paper:.1f}%")
@@ -50,9 +50,9 @@ def evaluation_table(title: str, tested: Evaluation, paper: float | None) -> Tab
 
 
 def percent_with_interval(tested: Evaluation) -> str:
-    """Accuracy with its interval over sets, or over episodes where there is one set."""
-    interval = tested.interval_episodes if math.isnan(tested.interval_sets) else tested.interval_sets
-    return f"{tested.accuracy:.2%} ± {interval:.2%}"
+    """Accuracy with its interval over sets, or over episodes where there is one set, if there is one."""
+    interval = tested.interval_episodes if tested.interval_sets is None else tested.interval_sets
+    return f"{tested.accuracy:.2%}" + ("" if interval is None else f" ± {interval:.2%}")
 
 
 def recipes_table(recipes: Mapping[str, Recipe]) -> Table:

@@ -57,15 +57,17 @@ class BatchNorm(nn.Module):
         return y
 
     def _synchronised(self, x: Tensor, missing: Tensor | None) -> Tensor:
-        sums = torch.cat([x.sum(dim=(0, 2, 3)), x.new_full((1,), x[:, 0].numel())])
+        # Sums over a batch are beyond half precision.
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        sums = torch.cat([wide.sum(dim=(0, 2, 3)), wide.new_full((1,), x[:, 0].numel())])
         sums = all_reduce(sums)  # differentiable: the gradients of all processes are added up
         mean = sums[:-1] / sums[-1]
-        away = x - mean[:, None, None]
+        away = wide - mean[:, None, None]
         square = all_reduce(away.square().sum(dim=(0, 2, 3)))
         self.move_running_statistics(mean.detach(), square.detach(), sums[-1].detach(), missing)
         scale = self.weight * (square / sums[-1] + self.eps).rsqrt()
         y: Tensor = away * scale[:, None, None] + self.bias[:, None, None]
-        return y
+        return y.to(x.dtype)
 
     @torch.no_grad()
     def move_running_statistics(

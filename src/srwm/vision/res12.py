@@ -58,6 +58,10 @@ class Res12(nn.Module):
 
     def forward(self, images: Float[Tensor, "n c h w"]) -> Float[Tensor, "n features"]:
         """Turn images into features."""
+        height, width = images.shape[2:]
+        if min(height, width) < 16:
+            halved = "because Res-12 halves an image four times"
+            raise ValueError(f"images are {height} x {width} pixels; wanted at least 16 x 16, {halved}")
         x = self.input_dropout(channels_last(images))
         for block in self.blocks:
             x = block(x)

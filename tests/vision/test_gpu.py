@@ -1,0 +1,120 @@
+"""The fused kernels on a GPU; runs under pytest, and where there is none as `python tests/vision/test_gpu.py`."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+try:
+    import pytest
+except ImportError:  # The machine with the GPU may have little more than torch and Triton.
+    pytest = None
+
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from srwm.vision import Conv4, norm_pool_relu
+from vision.norms import by_pytorch, images, make_norm, outcome
+
+pytestmark = pytest.mark.gpu if pytest else None
+
+DEVICE = "cuda"
+SHAPES = [(768, 64, 28, 28), (768, 64, 14, 14), (100, 64, 7, 7), (64, 32, 21, 21), (3, 5, 7, 9), (1, 1, 2, 2)]
+"""Those of Conv-4 on Omniglot and mini-ImageNet, and odd ones."""
+
+
+def assert_near(found, expected, limit):
+    """Compare by the root mean square of the difference, relative to that of what is expected."""
+    for name, came, wanted in zip(found._fields, found, expected, strict=True):
+        size = wanted.double().square().mean().sqrt().clamp(min=1e-2)
+        distance = (came.double() - wanted.double()).square().mean().sqrt() / size
+        assert distance <= limit, f"{name} lies {distance:.2e} away"
+
+
+def make(shape, dtype=torch.float32):
+    torch.manual_seed(0)
+    return images(*shape, device=DEVICE).to(dtype), make_norm(shape[1], device=DEVICE)
+
+
+def truth(x, norm, bias=None):
+    return outcome(by_pytorch, x.double(), norm.double(), None if bias is None else bias.double())
+
+
+def test_float32_agrees_with_float64():
+    for shape in SHAPES:
+        x, norm = make(shape)
+        found = outcome(norm_pool_relu, x, norm)
+        wanted = truth(x, norm)
+        # Windows whose two best pixels are closer than float32 can tell give their gradient to the other one.
+        assert_near(found, wanted, 1e-3)
+        assert torch.allclose(found.y.double(), wanted.y, rtol=0, atol=1e-4)
+
+
+def test_bfloat16_agrees_with_float64_on_the_same_numbers():
+    for shape in SHAPES:
+        x, norm = make(shape, torch.bfloat16)
+        found = outcome(norm_pool_relu, x, norm)
+        assert found.y.dtype == torch.bfloat16
+        # Only what is stored is rounded, and the gradient that comes in.
+        assert_near(found, truth(x, norm), 1e-2)
+
+
+def test_a_bias_that_was_not_added_is_known_to_the_running_mean():
+    x, norm = make((64, 32, 21, 21))
+    bias = torch.randn(32, device=DEVICE)
+    found = outcome(norm_pool_relu, x, norm, bias)
+    wanted = truth(x, norm, bias)
+    assert torch.allclose(found.running_mean.double(), wanted.running_mean, atol=1e-5)
+    assert torch.allclose(found.running_var.double(), wanted.running_var, rtol=1e-4)
+
+
+def test_equal_inputs_give_equal_bits():
+    x, norm = make((768, 64, 28, 28))
+    first = outcome(norm_pool_relu, x, norm)
+    for _ in range(20):
+        for one, other in zip(first, outcome(norm_pool_relu, x, norm), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_nan_stays_nan():
+    x, norm = make((64, 32, 14, 14))
+    x[3, 5, 7, 7] = torch.nan
+    found = outcome(norm_pool_relu, x, norm)
+    assert found.y[:, 5].isnan().all()
+    assert found.dx[:, 5].isnan().all()
+    assert found.y[:, :5].isfinite().all()
+
+
+def test_float64_and_evaluation_are_pytorchs_own():
+    x, norm = make((8, 4, 6, 6))
+    wanted = truth(x, norm)
+    for one, other in zip(outcome(norm_pool_relu, x.double(), norm), wanted, strict=True):
+        assert torch.equal(one, other)
+    norm = norm.float().eval()
+    assert torch.allclose(norm_pool_relu(x, norm), by_pytorch(x, norm), atol=1e-5)
+
+
+def test_conv_4_on_a_gpu_is_that_on_a_cpu():
+    torch.backends.cudnn.allow_tf32 = False
+    torch.manual_seed(0)
+    network = Conv4(1, 28)
+    x = torch.rand(32, 1, 28, 28)
+    wanted = network(x)
+    wanted.square().sum().backward()
+    gradients = {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+    network.zero_grad()
+    network.to(DEVICE)
+    found = network(x.to(DEVICE))
+    found.square().sum().backward()
+    assert torch.allclose(found.cpu(), wanted, atol=1e-4)
+    for name, gradient in gradients.items():
+        came = dict(network.named_parameters())[name].grad.cpu()
+        distance = (came - gradient).norm() / gradient.norm()
+        assert distance < 1e-2, f"{name} lies {distance:.2e} away"
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            sys.stdout.write(f"pass {name}\n")
