@@ -28,7 +28,7 @@ test: $(STAMP) ## Run lint, types and all tests
 	@$(call step,ruff check,$(BIN)/ruff check .)
 	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
 	@$(call step,mypy,$(BIN)/mypy)
-	@$(call step,pytest,$(BIN)/python -m pytest -q)
+	@$(call step,pytest,$(BIN)/python -m pytest -q -n 2)
 
 lint: $(STAMP) ## Check style and format
 	@$(call step,ruff check,$(BIN)/ruff check .)

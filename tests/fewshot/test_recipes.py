@@ -86,7 +86,7 @@ def test_the_values_are_the_published_ones(name, published):
     assert (optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.clip_norm) == (0.9, 0.995, 1e-9, None)
     assert optimizer.warmup_steps == 5000
     task = config.task
-    assert (task.ways, task.queries, task.rehearse, task.augment, task.augment_episodes) == (5, 1, False, 0.0, 0.0)
+    assert (task.ways, task.queries, task.take_turns, task.augment, task.augment_episodes) == (5, 1, False, 0.0, 0.0)
     assert config.task.shots == (5 if "5shot" in name else 1)
     assert (model.label_slot, model.label_scale, model.feature_norm) == ("class_zero", 1.0, False)
     assert (config.train.test_sets, config.train.test_episodes, config.train.validate_every) == (5, 16_000, 1000)

@@ -105,21 +105,29 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_queries():
     assert found["train/gradient_norm"] == pytest.approx(norm.item(), rel=1e-4)
 
 
-def test_rehearsing_asks_for_the_support_as_well():
-    one = trainer(task={"rehearse": True})
+def test_taking_turns_makes_every_image_the_support_once():
+    one = trainer(task={"take_turns": True, "queries": 6})
     drawn = episodes(one)
     unit = to_unit(one.training.images)
     features = one.model.features(unit[torch.cat([drawn.support, drawn.query], dim=1)])
-    support, query = features[:, :3], features[:, 3:]
-    scores = one.model.answer(support, drawn.support_labels, torch.cat([query, support], dim=1))
-    wanted = torch.cat([drawn.query_labels, drawn.support_labels], dim=1)
+    labels = torch.cat([drawn.support_labels, drawn.query_labels], dim=1)
+    losses, right = [], []
+    for turn in range(3):
+        places = torch.arange(3 * turn, 3 * turn + 3)
+        others = torch.tensor([place for place in range(9) if place not in places])
+        assert all(sorted(row) == [0, 1, 2] for row in labels[:, places].tolist())
+        scores = one.model.answer(features[:, places], labels[:, places], features[:, others])
+        losses.append(F.cross_entropy(scores.flatten(0, 1), labels[:, others].flatten()).item())
+        right.append((scores.argmax(dim=-1) == labels[:, others]).float().mean().item())
     one.train_step(0)
     found = one.metrics()
-    assert found["train/loss"] == pytest.approx(
-        F.cross_entropy(scores.flatten(0, 1), wanted.flatten()).item(), rel=1e-6
-    )
-    right = (scores.argmax(dim=-1) == wanted)[:, :2].float().mean()
-    assert found["train/accuracy"] == pytest.approx(right.item())
+    assert found["train/loss"] == pytest.approx(sum(losses) / 3, rel=1e-5)
+    assert found["train/accuracy"] == pytest.approx(sum(right) / 3)
+
+
+def test_queries_that_cannot_take_turns_are_refused():
+    with pytest.raises(ValueError, match=r"queries=4 cannot take turns .* choose a multiple of 3"):
+        trainer(task={"take_turns": True, "queries": 4})
 
 
 def test_metrics_are_means_since_the_last_call():

@@ -17,7 +17,7 @@ from srwm.errors import InputError, RunError
 from srwm.fewshot import running
 from srwm.runs import processes as p
 from srwm.vision.batch_norm import BatchNorm, merge_statistics
-from srwm.vision.norm_pool import _fused
+from srwm.vision.norm_pool import fused_norm_pool_relu
 
 
 def normalise(processes, dtype, function):
@@ -56,7 +56,7 @@ def plain(x, norm, bias):
 
 def fused(x, norm, bias):
     """The kernels, brought back to the size of `x` so that both take the same gradient."""
-    return F.interpolate(_fused(x, norm, bias.float()), scale_factor=2)
+    return F.interpolate(fused_norm_pool_relu(x, norm, bias.float(), "triton"), scale_factor=2)
 
 
 def recipes(source):

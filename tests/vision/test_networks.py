@@ -84,7 +84,7 @@ def test_images_lie_channels_last_within_the_networks(channels):
     assert images.is_contiguous(memory_format=torch.channels_last)
     assert images.stride() == (channels * 256, 1, channels * 16, channels)
     seen = []
-    network = Conv4(channels, 16, channels=8)
+    network = Conv4(channels, 16, channels=8).eval()  # in training the kernels are given the norm, which is not called
     for block in network.blocks:
         block.norm.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0].stride()))
     network(torch.rand(2, channels, 16, 16))

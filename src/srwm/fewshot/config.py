@@ -22,9 +22,9 @@ class TaskConfig:
     """Labelled images of each class."""
     queries: int = 1
     """Images to classify in a training episode; all are read from the same state."""
-    rehearse: bool = False
-    """Whether to ask in training for the support images, too, without their labels: a first, easy thing to learn, which
-    costs no work of the vision part."""
+    take_turns: bool = False
+    """Whether in training all images of an episode take turns as the support, the others being the queries: several
+    times as much to learn from, at no cost to the vision part. Queries must be a multiple of ways times shots."""
     image_size: int | None = None
     """Height and width of the images; none for the source's own."""
     channels: int | None = None
@@ -37,6 +37,11 @@ class TaskConfig:
     def __post_init__(self) -> None:
         _at_least(1, ways=self.ways, shots=self.shots, queries=self.queries)
         _at_least(0, augment=self.augment, augment_episodes=self.augment_episodes)
+        if self.take_turns and self.queries % (self.ways * self.shots):
+            raise ValueError(
+                f"queries={self.queries} cannot take turns as a support of {self.ways} times {self.shots} images; "
+                f"choose a multiple of {self.ways * self.shots}"
+            )
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class FewShotTrainer(RecordedTrainer):
         )
 
     def loss(self, batch: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy over the queries, and how many were answered right."""
+        """Mean cross-entropy over the queries, and the share of right answers, summed over the episodes."""
         episodes, task = Episodes(*batch), self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
         if task.augment or task.augment_episodes:
@@ -102,17 +102,20 @@ class FewShotTrainer(RecordedTrainer):
         # The vision part alone: the self-modifying layers keep float32.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bfloat16"):
             features = self.model.features(images).float()
-        support, query = features.split([episodes.support.shape[1], episodes.query.shape[1]], dim=1)
-        wanted = episodes.query_labels
-        if task.rehearse:
-            query, wanted = torch.cat([query, support], dim=1), torch.cat([wanted, episodes.support_labels], dim=1)
-        scores = self.model.answer(support, episodes.support_labels, query)
-        right = (scores.detach().argmax(dim=-1) == wanted)[:, : episodes.query.shape[1]].sum()
+        labels = torch.cat([episodes.support_labels, episodes.query_labels], dim=1)
+        size = episodes.support.shape[1]
+        (support, query), (known, wanted) = (
+            _turns(field, size) if task.take_turns else (field[:, :size], field[:, size:])
+            for field in (features, labels)
+        )
+        scores = self.model.answer(support, known, query)
+        # The share of right answers counts once for each episode, however many turns it has.
+        right = (scores.detach().argmax(dim=-1) == wanted).float().mean() * len(episodes.support)
         return F.cross_entropy(scores.flatten(0, 1), wanted.flatten()), right[None]
 
     def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
         """The share of right answers."""
-        return {"train/accuracy": sums[0] / (steps * self.config.train.batch_size * self.config.task.queries)}
+        return {"train/accuracy": sums[0] / (steps * self.config.train.batch_size)}
 
     def validate(self, step: int) -> dict[str, float]:
         """Accuracy on episodes of classes that are not trained on; always the same episodes."""
@@ -134,3 +137,18 @@ class FewShotTrainer(RecordedTrainer):
             "end it (--set model.feature_norm=true --set model.label_scale=8), and so can more queries an episode "
             "(--set task.queries=15), a larger batch or another seed"
         )
+
+
+def _turns(items: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Let each `size` of the items of an episode be its support once, and the others its queries.
+
+    Args:
+        items: features or labels [b, n, ...], the support first; in each `size` of them every class is there as often.
+        size: images of a support.
+
+    Returns:
+        Supports [b * turns, size, ...] and queries [b * turns, n - size, ...].
+    """
+    blocks = items.unflatten(1, (-1, size))
+    others = [torch.cat([blocks[:, :turn], blocks[:, turn + 1 :]], dim=1) for turn in range(blocks.shape[1])]
+    return blocks.flatten(0, 1), torch.stack(others, dim=1).flatten(2, 3).flatten(0, 1)

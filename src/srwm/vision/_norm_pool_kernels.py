@@ -39,13 +39,12 @@ def statistics_kernel(x, means, squares, rows, tiles, C: tl.constexpr, BLOCK: tl
     tl.store(squares + here, square, mask=in_channel)
 
 
-@triton.jit(do_not_specialize=["rows", "parts", "per_part", "momentum"])
+@triton.jit(do_not_specialize=["rows", "parts", "per_part"])
 @no_type_check
 def merge_kernel(
-    means, squares, mean, square, running_mean, running_var, conv_bias, momentum, rows, parts, per_part,
-    UPDATE: tl.constexpr, HAS_BIAS: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr, CHANNELS: tl.constexpr,
-):  # fmt: skip
-    """Merge the shares of `statistics_kernel`, and move the running statistics towards them."""
+    means, squares, mean, square, rows, parts, per_part, C: tl.constexpr, BLOCK: tl.constexpr, CHANNELS: tl.constexpr
+):
+    """Merge the shares of `statistics_kernel`."""
     channel = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     in_channel = channel < C
     total = rows.to(tl.float32)
@@ -67,15 +66,6 @@ def merge_kernel(
         b_square += tl.sum(tl.where(inside, within + away * away * number[:, None], 0.0), axis=0)
     tl.store(mean + channel, b_mean, mask=in_channel)
     tl.store(square + channel, b_square, mask=in_channel)
-    if UPDATE:
-        seen_mean = b_mean
-        if HAS_BIAS:
-            seen_mean += tl.load(conv_bias + channel, mask=in_channel, other=0.0)
-        unbiased = b_square / tl.maximum(total - 1.0, 1.0)
-        old_mean = tl.load(running_mean + channel, mask=in_channel, other=0.0)
-        old_var = tl.load(running_var + channel, mask=in_channel, other=0.0)
-        tl.store(running_mean + channel, old_mean + momentum * (seen_mean - old_mean), mask=in_channel)
-        tl.store(running_var + channel, old_var + momentum * (unbiased - old_var), mask=in_channel)
 
 
 @triton.jit

@@ -12,10 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from .batch_norm import BatchNorm, across_processes, merge_statistics
 
-_ELEMENTS = 4096
-"""Numbers that one program of a kernel holds."""
-_MAX_PARTS = 512
-"""Programs that share the work of a sum over all images."""
+_TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def norm_pool_relu(
@@ -23,8 +20,8 @@ def norm_pool_relu(
 ) -> Float[Tensor, "n c h2 w2"]:
     """Normalise, take the maximum of each 2x2 window, and rectify.
 
-    On a GPU in training, fused kernels do it without writing anything of the size of `x` but its gradient; elsewhere it
-    is PyTorch's own operators.
+    In training, fused kernels do it, on a GPU by Triton and on a CPU by numba, without writing anything of the size of
+    `x` but its gradient. Otherwise it is PyTorch's own operators.
 
     Args:
         x: images; channels-last in memory is the fast layout. An odd last row or column is not pooled.
@@ -35,106 +32,60 @@ def norm_pool_relu(
     Returns:
         The pooled images.
     """
-    if norm.training and x.is_cuda and x.dtype != torch.float64:
-        return _fused(x, norm, conv_bias)
+    backend = _backend(x)
+    if norm.training and backend is not None:
+        return fused_norm_pool_relu(x, norm, conv_bias, backend)
     return torch.nn.functional.max_pool2d(norm(x, conv_bias), 2).relu()
 
 
-def _fused(x: Tensor, norm: BatchNorm, conv_bias: Tensor | None) -> Tensor:
+def fused_norm_pool_relu(x: Tensor, norm: BatchNorm, conv_bias: Tensor | None, backend: str) -> Tensor:
+    """`norm_pool_relu` in training, by the kernels of a backend, "triton" or "cpu"."""
     bias = None if conv_bias is None else conv_bias.detach()
-    y: Tensor = _NormPoolRelu.apply(x, norm.weight, norm.bias, norm, bias)  # type: ignore[no-untyped-call]
+    y: Tensor = _NormPoolRelu.apply(x, norm.weight, norm.bias, norm, bias, backend)  # type: ignore[no-untyped-call]
     return y
 
 
 class _NormPoolRelu(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, norm: BatchNorm, conv_bias: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, norm: BatchNorm, conv_bias: Tensor | None, backend: str
+    ) -> Tensor:
+        kernels = _kernels(backend)
         x = x.contiguous(memory_format=torch.channels_last)
-        n, c, h, w = x.shape
-        mean, square = _statistics(x, norm, conv_bias)
-        total = n * h * w
+        mean, square = kernels.statistics(x)
+        total = x[:, 0].numel()
         if across_processes():
             mean, square, total = merge_statistics(mean, square, total)
-            norm.move_running_statistics(mean, square, total, conv_bias)
-        y, winner = (
-            torch.empty((n, c, h // 2, w // 2), device=x.device, dtype=x.dtype, memory_format=torch.channels_last)
-            for _ in range(2)
-        )
-        block, channels = _tile(c)
-        windows = n * (h // 2) * (w // 2)
-        _kernels().pool_fwd_kernel[(_cdiv(windows, block),)](
-            x, mean, square, weight, bias, y, winner, windows, h, w, float(total), norm.eps, c, block, channels
-        )
+        norm.move_running_statistics(mean, square, total, conv_bias)
+        y: Tensor
+        y, winner = kernels.forward(x, mean, square, weight, bias, total, norm.eps)
         ctx.save_for_backward(x, winner, mean, square, weight, bias)
-        ctx.total, ctx.eps = total, norm.eps
+        ctx.total, ctx.eps, ctx.backend = total, norm.eps, backend
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, winner, mean, square, weight, bias = ctx.saved_tensors
-        n, c, h, w = x.shape
+        x, winner, *common = ctx.saved_tensors
+        kernels = _kernels(ctx.backend)
         dy = dy.contiguous(memory_format=torch.channels_last)
-        block, channels = _tile(c)
-        kernels = _kernels()
-        common = (float(ctx.total), ctx.eps, c, block, channels)
-
-        windows = n * (h // 2) * (w // 2)
-        parts, tiles = _shares(windows, block)
-        sums, products = torch.empty((2, parts, c), device=x.device, dtype=torch.float32)
-        kernels.pool_sums_kernel[(parts,)](
-            dy, winner, mean, square, weight, bias, sums, products, windows, tiles, *common
-        )
-        dbias, dweight = both = torch.empty((2, c), device=x.device, dtype=torch.float32)
-        kernels.add_up_kernel[(_cdiv(c, 16),)](sums, products, dbias, dweight, parts, c, 64, 16)
-        own_dbias, own_dweight = dbias, dweight
+        both = kernels.sums(dy, winner, *common, ctx.total, ctx.eps)
+        own_dbias, own_dweight = both
         if across_processes():
-            own_dbias, own_dweight = both.clone()
+            both = both.clone()
             torch.distributed.all_reduce(both)
-
-        dx = torch.empty_like(x, memory_format=torch.channels_last)
-        windows = n * ((h + 1) // 2) * ((w + 1) // 2)
-        # Four pixels a window are held at once, so a program takes fewer windows.
-        block = max(block // 4, 1)
-        kernels.pool_bwd_kernel[(_cdiv(windows, block),)](
-            x, dy, mean, square, weight, bias, dbias, dweight, dx, windows, h, w, *common[:3], block, channels
-        )
-        return dx, own_dweight, own_dbias, None, None
+        dx = kernels.backward(x, dy, *common, both, ctx.total, ctx.eps)
+        return dx, own_dweight, own_dbias, None, None, None
 
 
-def _statistics(x: Tensor, norm: BatchNorm, conv_bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The mean of each channel, and the sum of squared distances from it, of the images of this process."""
-    n, c, h, w = x.shape
-    rows = n * h * w
-    block, channels = _tile(c)
-    parts, tiles = _shares(rows, block)
-    means, squares = torch.empty((2, parts, c), device=x.device, dtype=torch.float32)
-    _kernels().statistics_kernel[(parts,)](x, means, squares, rows, tiles, c, block, channels)
-    mean, square = torch.empty((2, c), device=x.device, dtype=torch.float32)
-    _kernels().merge_kernel[(_cdiv(c, 16),)](
-        means, squares, mean, square, norm.running_mean, norm.running_var, conv_bias, norm.momentum, rows, parts,
-        tiles * block, not across_processes(), conv_bias is not None, c, 64, 16,
-    )  # fmt: skip
-    return mean, square
+def _backend(x: Tensor) -> str | None:
+    """The kernels that can serve these images; None for PyTorch's operators."""
+    if x.is_cuda and x.dtype in _TRITON_DTYPES:
+        return "triton"
+    return "cpu" if x.device.type == "cpu" and x.dtype == torch.float32 else None
 
 
 @functools.cache
-def _kernels() -> ModuleType:
-    """Triton takes a second to import, so only where it is used."""
-    return import_module(f"{__package__}._norm_pool_kernels")
-
-
-def _tile(c: int) -> tuple[int, int]:
-    """Rows and channels of the tile of one program."""
-    channels = 1 << (c - 1).bit_length()
-    return max(_ELEMENTS // channels, 1), channels
-
-
-def _shares(rows: int, block: int) -> tuple[int, int]:
-    """How many programs share `rows`, and how many tiles each takes."""
-    tiles = _cdiv(rows, block * _MAX_PARTS)
-    return _cdiv(rows, block * tiles), tiles
-
-
-def _cdiv(a: int, b: int) -> int:
-    return -(-a // b)
+def _kernels(backend: str) -> ModuleType:
+    """Triton and numba take a second to import, so only where they are used."""
+    return import_module(f"{__package__}._norm_pool_{backend}")
