@@ -125,6 +125,30 @@ def test_taking_turns_makes_every_image_the_support_once():
     assert found["train/accuracy"] == pytest.approx(sum(right) / 3)
 
 
+def test_the_metric_loss_is_that_of_distances_from_class_means():
+    torch.manual_seed(1)
+    support, query = torch.randn(2, 6, 4), torch.randn(2, 5, 4)
+    labels = torch.tensor([[0, 1, 2, 2, 1, 0], [1, 1, 0, 0, 2, 2]])
+    means = torch.stack([support[b][labels[b] == k].mean(dim=0) for b in range(2) for k in range(3)]).reshape(2, 3, 4)
+    wanted = -torch.cdist(query, means).square() / 2
+    found = module.nearness_to_means(support, labels, query, 3)
+    torch.testing.assert_close(found.softmax(dim=-1), wanted.softmax(dim=-1))
+
+
+def test_the_metric_loss_is_added_by_its_weight():
+    plain, weighted = trainer(), trainer(task={"metric_loss": 0.5})
+    losses = []
+    for one in (plain, weighted):
+        one.train_step(0)
+        losses.append(one.metrics()["train/loss"])
+    drawn = episodes(plain)
+    fresh = trainer().model
+    features = fresh.features(to_unit(plain.training.images)[torch.cat([drawn.support, drawn.query], dim=1)])
+    nearness = module.nearness_to_means(features[:, :3], drawn.support_labels, features[:, 3:], 3)
+    extra = F.cross_entropy(nearness.flatten(0, 1), drawn.query_labels.flatten()).item()
+    assert losses[1] == pytest.approx(losses[0] + 0.5 * extra, rel=1e-5)
+
+
 def test_queries_that_cannot_take_turns_are_refused():
     with pytest.raises(ValueError, match=r"queries=4 cannot take turns .* choose a multiple of 3"):
         trainer(task={"take_turns": True, "queries": 4})

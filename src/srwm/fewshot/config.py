@@ -25,6 +25,9 @@ class TaskConfig:
     take_turns: bool = False
     """Whether in training all images of an episode take turns as the support, the others being the queries: several
     times as much to learn from, at no cost to the vision part. Queries must be a multiple of ways times shots."""
+    metric_loss: float = 0.0
+    """Weight of a second loss in training, which asks the features alone to tell queries apart by their distance from
+    the mean of each class (prototypical networks); the vision part learns sooner what is worth remembering."""
     image_size: int | None = None
     """Height and width of the images; none for the source's own."""
     channels: int | None = None
@@ -36,7 +39,7 @@ class TaskConfig:
 
     def __post_init__(self) -> None:
         _at_least(1, ways=self.ways, shots=self.shots, queries=self.queries)
-        _at_least(0, augment=self.augment, augment_episodes=self.augment_episodes)
+        _at_least(0, augment=self.augment, augment_episodes=self.augment_episodes, metric_loss=self.metric_loss)
         if self.take_turns and self.queries % (self.ways * self.shots):
             raise ValueError(
                 f"queries={self.queries} cannot take turns as a support of {self.ways} times {self.shots} images; "

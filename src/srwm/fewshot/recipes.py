@@ -89,7 +89,7 @@ _RECIPES = {
     "omniglot-1shot-best": Recipe(
         _with(
             OMNIGLOT,
-            task={"queries": 15, "augment": 0.5, "augment_episodes": 1.0},
+            task={"queries": 15, "take_turns": True, "metric_loss": 1.0, "augment": 0.5, "augment_episodes": 0.5},
             model=HEARD,
             optimizer={"schedule": "cosine", "warmup_steps": 500},
             train={"total_steps": 40_000, "precision": "bfloat16", "validation_episodes": 8000},
@@ -143,10 +143,18 @@ _RECIPES = {
     ),
     "strokes-1shot": Recipe(
         FewShotConfig(
-            task=TaskConfig(source="strokes", queries=15),
+            task=TaskConfig(source="strokes", image_size=20, queries=15, take_turns=True, metric_loss=1.0),
             model=ModelConfig(vision_channels=32, hidden_size=128, num_heads=8, ff_size=256, **HEARD),
             optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
-            train=TrainConfig(batch_size=16, total_steps=800, log_every=20, validate_every=100, checkpoint_every=400),
+            train=TrainConfig(
+                batch_size=16,
+                total_steps=2400,
+                log_every=50,
+                validate_every=400,
+                validation_episodes=1000,
+                checkpoint_every=800,
+                test_episodes=4000,
+            ),
         ),
         "Strokes 5-way 1-shot, a small SRWM for two CPU cores: the quick start",
     ),

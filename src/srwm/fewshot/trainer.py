@@ -111,7 +111,11 @@ class FewShotTrainer(RecordedTrainer):
         scores = self.model.answer(support, known, query)
         # The share of right answers counts once for each episode, however many turns it has.
         right = (scores.detach().argmax(dim=-1) == wanted).float().mean() * len(episodes.support)
-        return F.cross_entropy(scores.flatten(0, 1), wanted.flatten()), right[None]
+        loss = F.cross_entropy(scores.flatten(0, 1), wanted.flatten())
+        if task.metric_loss:
+            nearness = nearness_to_means(support, known, query, task.ways)
+            loss = loss + task.metric_loss * F.cross_entropy(nearness.flatten(0, 1), wanted.flatten())
+        return loss, right[None]
 
     def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
         """The share of right answers."""
@@ -152,3 +156,26 @@ def _turns(items: Tensor, size: int) -> tuple[Tensor, Tensor]:
     blocks = items.unflatten(1, (-1, size))
     others = [torch.cat([blocks[:, :turn], blocks[:, turn + 1 :]], dim=1) for turn in range(blocks.shape[1])]
     return blocks.flatten(0, 1), torch.stack(others, dim=1).flatten(2, 3).flatten(0, 1)
+
+
+def nearness_to_means(support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
+    """Minus the squared distance of each query from the mean of each class, up to a constant for each query.
+
+    Snell, Swersky and Zemel (2017), "Prototypical networks".
+
+    Args:
+        support: features [b, n, f].
+        labels: their labels [b, n]; every class is there as often.
+        query: features [b, q, f].
+        ways: classes.
+
+    Returns:
+        Scores [b, q, ways], on the scale of one feature times the square root of their number.
+    """
+    of_class = F.one_hot(labels, ways).to(support.dtype).transpose(1, 2)
+    means = of_class @ support / (labels.shape[1] / ways)
+    # |q - m|^2 written out; |q|^2 is the same for all classes and falls out of the softmax.
+    scores: Tensor = (2 * query @ means.transpose(1, 2) - means.square().sum(dim=-1)[:, None]) * support.shape[
+        -1
+    ] ** -0.5
+    return scores
