@@ -13,6 +13,7 @@ COMMANDS = (
     [],
     ["train"],
     ["evaluate"],
+    ["stream"],
     ["recipes"],
     ["sweep"],
     ["export"],
@@ -60,6 +61,7 @@ def test_version_is_the_package_version(capsys):
         (["recipe"], "recipe", "recipes"),
         (["train", "strokes-1shot", "--sed", "1"], "--sed", "--seed"),
         (["evaluate", "runs/x", "--splt", "test"], "--splt", "--split"),
+        (["stream", "runs/x", "--wacth", "inbox"], "--wacth", "--watch"),
         (["recipes", "--jsn"], "--jsn", "--json"),
         (["--versoin"], "--versoin", "--version"),
         (["bench", "op"], "op", "ops"),
@@ -84,7 +86,8 @@ def test_unknown_word_with_nothing_near_exits_2_without_a_guess(capsys):
 
 
 @pytest.mark.parametrize(
-    ("argv", "choices"), [([], "train, evaluate, recipes, sweep, export, data, bench, doctor"), (["bench"], "ops")]
+    ("argv", "choices"),
+    [([], "train, evaluate, stream, recipes, sweep, export, data, bench, doctor"), (["bench"], "ops")],
 )
 def test_missing_command_exits_2_and_lists_the_commands(argv, choices, capsys):
     status, _, err = run(argv, capsys)

@@ -27,12 +27,28 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     fewshot.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
     fewshot.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     fewshot.set_defaults(run=_bench_fewshot)
+    sequential = bench.add_command(
+        subjects, "sequential", "Time the whole training step of recipes of streams, in turns, on random images."
+    )
+    sequential.add_argument("recipes", nargs="+", metavar="RECIPE", help="see `srwm recipes`")
+    sequential.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)"
+    )
+    sequential.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
+    sequential.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
+    sequential.set_defaults(run=_bench_sequential)
 
 
 def _bench_fewshot(args: argparse.Namespace) -> int:
     from srwm.bench.fewshot import bench_fewshot
 
     return bench_fewshot(args.recipes, args.device, args.set, args.json)
+
+
+def _bench_sequential(args: argparse.Namespace) -> int:
+    from srwm.bench.sequential import bench_sequential
+
+    return bench_sequential(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_ops(args: argparse.Namespace) -> int:

@@ -18,14 +18,19 @@ def _recipes(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm.fewshot import RECIPES, recipe
-    from srwm.fewshot.tables import recipe_table, recipes_table
+    from srwm import fewshot, sequential
+    from srwm.fewshot.tables import recipes_table
     from srwm.runs.config import to_json
+    from srwm.sequential.tables import recipes_table as streams_table
+
+    from ._experiments import find_experiment, recipe_names
 
     if args.json:
-        names = [args.recipe] if args.recipe else list(RECIPES)
-        print(json.dumps({name: to_json(recipe(name).config) for name in names}, indent=2))
-        return EXIT_OK
-    table = recipe_table(args.recipe, recipe(args.recipe)) if args.recipe else recipes_table(RECIPES)
-    Console().print(table)
+        names = [args.recipe] if args.recipe else recipe_names()
+        print(json.dumps({name: to_json(find_experiment(name).config) for name in names}, indent=2))
+    elif args.recipe:
+        Console().print(find_experiment(args.recipe).recipe_table())
+    else:
+        Console().print(recipes_table(fewshot.RECIPES))
+        Console().print(streams_table(sequential.RECIPES))
     return EXIT_OK

@@ -13,6 +13,7 @@ saves and stops; --resume goes on, with the same result to the last bit. On seve
   srwm train strokes-1shot
   srwm train omniglot-1shot --seed 1 --set train.total_steps=100000
   srwm train omniglot-1shot --set task.source=folder:my-images --set task.image_size=28
+  srwm train sequential-strokes
 """
 
 
@@ -44,15 +45,16 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _train(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from srwm.fewshot import recipe, train_run
     from srwm.runs.config import override
 
-    chosen = recipe(args.recipe)
+    from ._experiments import find_experiment
+
+    chosen = find_experiment(args.recipe)
     seed = [] if args.seed is None else [f"seed={args.seed}"]
     config = override(chosen.config, [*args.set, *seed])
     path = args.out or Path("runs") / f"{args.recipe}-{config.seed}"
     console = Console(stderr=True)
-    result, content = train_run(
+    result, content = chosen.train(
         config,
         path,
         resume=args.resume,
@@ -66,8 +68,6 @@ def _train(args: argparse.Namespace) -> int:
         console.print(f"Stopped at step {result.step:,}; go on with --resume --out {path}", soft_wrap=True)
         return EXIT_INTERRUPTED
     if content is not None:
-        from srwm.fewshot.tables import result_table
-
-        Console().print(result_table(content, chosen.paper))
+        Console().print(chosen.result_table(content))
         Console().print(f"The run is in {path}", soft_wrap=True, highlight=False)
     return EXIT_OK

@@ -1,0 +1,220 @@
+"""`srwm stream`: answer images as they come, and learn from their labels as it goes."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Commands, Parser
+
+if TYPE_CHECKING:
+    from srwm.sequential._live_requests import Source, Stop
+    from srwm.sequential.live import LiveStream
+
+_EPILOG = """\
+Input, one JSON object a line:
+  {"image": "0001.png"}                  asks what an image shows
+  {"label": 2}                           tells what the last image showed; the model learns it with the next image
+  {"image": "0001.png", "label": "cat"}  both in one: the image is answered before the label is looked at
+  {"reset": true}                        forgets all that was learnt, and begins anew
+  "id": anything is echoed; "source": NAME says for one image what --source says for all
+Labels are numbers from 0 on, or names: the first names take the model's classes in order of their appearance.
+
+Output, one JSON object a line, at once:
+  {"step": 12, "id": ..., "prediction": "cat", "probability": 0.93, "probabilities": [...]}
+  {"event": "report", "step": 3000, "accuracy": 0.91, "labelled": 1000, "state_norm": 7.1, "finite": true}
+  {"error": "...", "line": 7}            for a line that cannot be answered; the stream goes on (see --strict)
+The prediction is null where the model means a class that has no name yet. The accuracy is that since the last report.
+
+With --watch, images are taken from a folder in the order of their names, each once it is complete. A label stands in
+the name after the last underscore (0007_cat.png), or in a file beside the image (0007.label.txt), if it comes before
+the next image is answered.
+
+With --state, the stream is saved and goes on where it was: with --watch after the last image, and with
+--skip-answered after the last line, if the same input is given again. Ctrl-C saves and stops. After a kill, the answers
+since the last save are given once more, and are the same as before.
+
+Weights that change themselves may grow without bound on streams far longer than those of the training. Reports show
+their norm; a stream whose state is no longer finite stops with status 1, and with --max-norm it forgets what it has
+learnt in time (not the names), says {"event": "forgotten", ...} and goes on.
+
+Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --strict), 130 interrupted.
+
+  ls images/*.png | jq -Rc '{image: .}' | srwm stream runs/my-run --state my-state
+  srwm stream runs/my-run --watch inbox --state my-state
+  srwm stream runs/my-run --demo strokes --steps 100000    # accuracy, speed and memory every 1000 images
+"""
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    stream = parser.add_command(
+        commands, "stream", "Answer images as they come, and learn from their labels on the way."
+    )
+    stream.epilog = _EPILOG
+    stream.formatter_class = argparse.RawDescriptionHelpFormatter
+    stream.add_argument("model", metavar="MODEL", help="the folder of a run on streams, or of an exported model of one")
+    stream.add_argument("--watch", type=Path, metavar="FOLDER", help="take images from a folder, not lines from stdin")
+    stream.add_argument(
+        "--demo",
+        metavar="SOURCES",
+        help="show images of sources (of `srwm data list`, with commas); prints reports only",
+    )
+    stream.add_argument("--state", type=Path, metavar="FOLDER", help="where the stream is saved, to go on later")
+    stream.add_argument(
+        "--save-every", type=int, default=100, metavar="N", help="images between two saves (default: 100)"
+    )
+    stream.add_argument("--skip-answered", action="store_true", help="pass over the lines that were answered before")
+    stream.add_argument(
+        "--report-every", type=int, default=1000, metavar="N", help="images between two reports (default: 1000)"
+    )
+    stream.add_argument("--steps", type=int, metavar="N", help="end when N images were answered in all")
+    stream.add_argument(
+        "--max-norm", type=float, metavar="X", help="forget all when the norm of what was learnt exceeds X; see below"
+    )
+    stream.add_argument("--strict", action="store_true", help="stop at the first line that cannot be answered")
+    stream.add_argument("--invert", action="store_true", help="the images show dark ink on light paper")
+    stream.add_argument("--source", metavar="NAME", help="which of the model's sources the images are like")
+    stream.add_argument("--once", action="store_true", help="with --watch: end when all images there were answered")
+    stream.add_argument(
+        "--poll", type=float, default=0.5, metavar="SECONDS", help="with --watch: between two looks (default: 0.5)"
+    )
+    stream.add_argument(
+        "--no-name-labels", action="store_true", help="with --watch: take no labels from the names of images"
+    )
+    stream.add_argument(
+        "--switch-every",
+        type=int,
+        default=75,
+        metavar="N",
+        help="with --demo: images of the same classes (default: 75)",
+    )
+    stream.add_argument("--seed", type=int, default=0, help="with --demo: seed of the drawing (default: 0)")
+    stream.add_argument(
+        "--device", default="cpu", help="auto, cpu, cuda or cuda:N (default: cpu, for images come one by one)"
+    )
+    stream.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
+    )
+    stream.set_defaults(run=_stream)
+
+
+def _stream(args: argparse.Namespace) -> int:
+    import contextlib
+
+    from srwm.data._lock import file_lock
+    from srwm.runs.devices import choose_device
+    from srwm.sequential._live_requests import Stop
+    from srwm.sequential._live_serve import ServeOptions, serve
+    from srwm.sequential.live import LiveStream
+    from srwm.sequential.saved import load_stream_model
+
+    _check(args)
+    options = ServeOptions(
+        state=args.state,
+        save_every=args.save_every,
+        report_every=args.report_every,
+        steps=args.steps,
+        max_norm=args.max_norm,
+        strict=args.strict,
+        invert=args.invert,
+        reports_only=args.demo is not None,
+    )
+    model = load_stream_model(args.model, choose_device(args.device))
+    with contextlib.ExitStack() as stack:
+        if args.state is None:
+            stream = LiveStream(model, source=args.source)
+        else:
+            _make_folder(args.state)
+            stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            stream = LiveStream.open(model, args.state, source=args.source)
+            if stream.step:
+                print(f"Going on after step {stream.step:,}, saved in {args.state}.", file=sys.stderr)
+        stop = Stop()
+        stack.enter_context(stop)
+        errors = serve(stream, _source(args, stream, stop), _write, options, stop)
+        if stop.requested:
+            kept = "nothing was saved" if args.state is None else f"saved in {args.state}"
+            print(f"Stopped after step {stream.step:,}; {kept}.", file=sys.stderr)
+            return EXIT_INTERRUPTED
+    if errors:
+        return EXIT_USAGE if args.strict else EXIT_FAILED
+    return EXIT_OK
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    from srwm.errors import InputError
+
+    needs = (
+        ("--skip-answered", args.skip_answered, "--state", args.state),
+        ("--once", args.once, "--watch", args.watch),
+        ("--no-name-labels", args.no_name_labels, "--watch", args.watch),
+    )
+    if args.watch is not None and args.demo is not None:
+        raise InputError("--watch and --demo do not go together; choose one input")
+    for option, given, other, value in needs:
+        if given and value is None:
+            raise InputError(f"{option} needs {other} FOLDER")
+    if args.skip_answered and (args.watch or args.demo):
+        raise InputError("--skip-answered is for lines on standard input; --watch and --demo go on by themselves")
+    if args.poll < 0:
+        raise InputError(f"--poll {args.poll}; wanted 0 or more seconds")
+
+
+def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":
+    """Open the input, at the place where it was when the stream was saved."""
+    from srwm.sequential import _live_demo, _live_requests, _live_watch
+
+    saved = stream.position
+    if args.watch is not None:
+        goes_on = saved is not None and saved.input == _live_watch.name_of(args.watch)
+        return _live_watch.FolderWatch(
+            args.watch,
+            stop,
+            last=str(saved.answered) if saved is not None and goes_on else "",
+            awaits_label=lambda: stream.awaits_label,
+            once=args.once,
+            poll_s=args.poll,
+            name_labels=not args.no_name_labels,
+        )
+    if args.demo is not None:
+        sources = [word.strip() for word in args.demo.split(",")]
+        goes_on = saved is not None and saved.input == _live_demo.name_of(sources, args.switch_every, args.seed)
+        return _live_demo.Demo(
+            sources,
+            stream.model,
+            switch_every=args.switch_every,
+            seed=args.seed,
+            start=int(saved.answered) if saved is not None and goes_on else 0,
+            data=args.data,
+        )
+    goes_on = args.skip_answered and saved is not None and saved.input == _live_requests.JsonLines.name
+    skip = int(saved.answered) if saved is not None and goes_on else 0
+    return _live_requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
+
+
+def _make_folder(path: Path) -> None:
+    from srwm.errors import InputError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be made a folder for the state: {error.strerror}") from error
+
+
+def _write(value: Any) -> None:
+    """Print one object, and see that it leaves at once."""
+    import json
+    import os
+
+    from srwm.errors import RunError
+
+    try:
+        sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone; what Python still holds must not be written at exit either.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise RunError("nobody reads the answers any more; the stream stands where it was last saved") from None

@@ -1,0 +1,162 @@
+"""Live streams on disk: checkpoints of the model's state and of all that the stream knows beside it.
+
+The weights themselves are not saved, for they do not change; their digest is, so that a state never meets another
+model.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from srwm.errors import InputError
+from srwm.nn import SequenceState, map_state
+from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint, prune, save_checkpoint
+from srwm.runs.config import from_json, to_json
+
+from .model import StreamModel
+
+_KIND = "live-stream"
+_FORMAT = 1
+_GROUP = "state"
+_KEPT = 2
+"""Saves that are kept: the newest, and the one before it."""
+
+
+@dataclass
+class Progress:
+    """All that a stream knows beside the state of its model."""
+
+    step: int = 0
+    """Images answered."""
+    previous_label: int | None = None
+    """Slot of the last image's label; None until it is told."""
+    predicted: int | None = None
+    """Slot that was answered to the last image, while its label is awaited; else None."""
+    names: tuple[str, ...] = ()
+    """Names of the first slots."""
+    numbered: bool = False
+    """Whether labels are numbers."""
+    right: int = 0
+    """Right answers since the last report."""
+    labelled: int = 0
+    """Labels since the last report."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where an input is."""
+
+    input: str
+    """What kind of input, and which."""
+    answered: int | str
+    """How many of its lines were answered, or the name of its last file that was."""
+
+
+@dataclass(frozen=True)
+class _Record:
+    model: str
+    """Digest of the model's weights."""
+    is_new: bool
+    """Whether the model has seen nothing yet, so that there is no state."""
+    progress: Progress
+    position: Position | None
+
+
+class Saved(NamedTuple):
+    """A stream that was read and found whole."""
+
+    state: SequenceState | None
+    progress: Progress
+    position: Position | None
+
+
+def save_stream(
+    folder: Path, digest: str, state: SequenceState | None, progress: Progress, position: Position | None
+) -> None:
+    """Write a checkpoint of a stream, and remove old ones.
+
+    Raises:
+        RunError: if it cannot be written.
+    """
+    record = _Record(digest, state is None, progress, position)
+    tensors = dict(_named_tensors(state))
+    save_checkpoint(
+        folder, progress.step, {_GROUP: tensors}, {"kind": _KIND, "format": _FORMAT, "stream": to_json(record)}
+    )
+    prune(folder, _KEPT)
+
+
+def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | None:
+    """Read the newest checkpoint that is whole; the log tells of those that are not.
+
+    Returns:
+        What was saved, the state on the model's device; None if nothing was.
+
+    Raises:
+        InputError: if all are broken, or what is there is no stream, or belongs to another model.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; wanted one for the state of a stream")
+    checkpoint = latest_checkpoint(folder)
+    if checkpoint is None:
+        if checkpoint_folders(folder):
+            raise InputError(f"every state saved in {folder} is broken; name another folder to begin anew")
+        return None
+    meta = checkpoint.meta
+    if meta.get("kind") != _KIND or meta.get("format") != _FORMAT:
+        raise InputError(f"{checkpoint.path} is not the state of a live stream that this version of srwm reads")
+    record = from_json(_Record, meta.get("stream", {}))
+    if record.model != digest:
+        raise InputError(
+            f"{folder} holds the state of another model, whose weights differ; name another folder, or that model"
+        )
+    state = None if record.is_new else _fill(_any_state(model), checkpoint.groups.get(_GROUP, {}), checkpoint.path)
+    return Saved(state, record.progress, record.position)
+
+
+def weights_digest(model: nn.Module) -> str:
+    """SHA-256 of the names, types, shapes and bytes of a model's weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def state_norm(state: Any) -> float:
+    """Euclidean norm of all floats of a state; not finite if one of them is not."""
+    tensors = [tensor for _, tensor in _named_tensors(state) if tensor.is_floating_point()]
+    return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))
+
+
+def _named_tensors(state: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Give every tensor of a state with its dotted name, in the order of `map_state`."""
+    if isinstance(state, Tensor):
+        yield prefix or "state", state
+        return
+    names = getattr(state, "_fields", range(len(state or ())))
+    for name, part in zip(names, state or (), strict=True):
+        yield from _named_tensors(part, f"{prefix}.{name}" if prefix else str(name))
+
+
+def _any_state(model: StreamModel) -> SequenceState:
+    """Some state of a model, for its structure."""
+    blank = torch.zeros(model.image_shape, dtype=torch.uint8)
+    return model.observe(blank, None, None, source=model.source_names[0])[1]
+
+
+def _fill(pattern: SequenceState, tensors: dict[str, Tensor], path: Path) -> SequenceState:
+    """Make a state of the structure of `pattern` from named tensors."""
+    wanted = dict(_named_tensors(pattern))
+    if {name: (t.dtype, t.shape) for name, t in wanted.items()} != {
+        name: (t.dtype, t.shape) for name, t in tensors.items()
+    }:
+        raise InputError(f"the state in {path} does not fit the model's layers")
+    names = iter(wanted)
+    return map_state(lambda tensor: tensors[next(names)].to(tensor.device), pattern)

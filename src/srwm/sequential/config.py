@@ -1,0 +1,125 @@
+"""What a run on streams is made of: the stream, the model, the optimiser and the training."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from srwm.fewshot.config import ModelConfig, OptimizerConfig
+from srwm.fewshot.config import TrainConfig as FewShotTrainConfig
+
+Order = Literal["alternating", "random", "fixed"]
+"""Which source comes first: each in turn, batch by batch (the paper); a random order for each batch (the authors'
+code); or always as listed."""
+
+Normalise = Literal["authors", "own", "common"]
+"""How pixels are brought to one scale; see `srwm.sequential.bank`."""
+
+MOST_SOURCES = 32
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """What a stream is: one segment of each source, one after the other, labels one step late."""
+
+    sources: tuple[str, ...] = ("omniglot", "mini-imagenet")
+    """Where the images of each segment come from: names that `srwm data list` shows, or folder:PATH; with "+inverted"
+    behind it, as negatives. One source gives delayed labels without a change of data set."""
+    ways: int = 5
+    """Classes of a segment; the labels 0 to ways - 1 are used again in each."""
+    per_class: int = 15
+    """Images of each class in a segment."""
+    max_trim: int = 60
+    """In training, 0 to this many images are left out at the end of each segment, drawn anew for each batch and
+    segment. (From 0 as in the authors' code; the paper says 1 to 60.)"""
+    order: Order = "alternating"
+    """Which source comes first in training: alternating (the paper), random (the authors' code), or fixed."""
+    recall: bool = False
+    """Whether the features of the image before stand beside its label. The paper feeds the label alone: the network
+    must first learn to remember an image for one step, and until it does, it only counts labels."""
+    image_size: int = 84
+    """Height and width that all images are brought to."""
+    channels: int = 3
+    """1 for grey images, 3 for colour: what all images are brought to."""
+    normalise: Normalise = "authors"
+    """How pixels are scaled: "authors", by the mean and deviation of each data set that the authors' code has (those of
+    Omniglot belong to images that are not inverted, so the ground becomes about -11); "own", by each source's own;
+    "common", by one mean and deviation of all sources together, so that nobody need say where an image comes from."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.sources) <= MOST_SOURCES:
+            raise ValueError(f"sources has {len(self.sources)} names; wanted 1 to {MOST_SOURCES}")
+        _at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
+        _at_least(0, max_trim=self.max_trim)
+        if self.max_trim >= self.segment_length:
+            raise ValueError(
+                f"max_trim={self.max_trim} could leave nothing of a segment of {self.ways} x {self.per_class} images; "
+                f"wanted at most {self.segment_length - 1}"
+            )
+        if self.channels not in (1, 3):
+            raise ValueError(f"channels={self.channels}; wanted 1 (grey) or 3 (colours)")
+
+    @property
+    def segment_length(self) -> int:
+        """Images of a segment before trimming."""
+        return self.ways * self.per_class
+
+    @property
+    def length(self) -> int:
+        """Images of a stream before trimming."""
+        return len(self.sources) * self.segment_length
+
+
+@dataclass(frozen=True)
+class TrainConfig(FewShotTrainConfig):
+    """How long, how much at once, and how often to look; an episode is a whole stream."""
+
+    batch_size: int = 32
+    """Streams of a step, over all processes."""
+    accumulate: int = 2
+    """Parts that a process cuts its batch into, one after the other; each part has an order and trims of its own. The
+    authors' batch of 32 is two of 16."""
+    total_steps: int = 238_266
+    """Steps of the training. (The authors' loop ends with mini-ImageNet's 476,532 batches of 16, two a step.)"""
+    validate_every: int = 2000
+    """Steps between two validations."""
+    validation_episodes: int = 400
+    """Streams of a validation in each order; always the same ones."""
+    test_sets: int = 5
+    """Sets of test streams at the end."""
+    test_episodes: int = 816
+    """Streams of each test set in each order."""
+    truncate: int | None = None
+    """Steps that gradients go back through; the state goes on beyond them. None for the whole stream. With it, streams
+    of any length train in bounded memory."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.truncate is not None:
+            _at_least(1, truncate=self.truncate)
+
+
+@dataclass(frozen=True)
+class SequentialConfig:
+    """A recipe: everything that a run is made of."""
+
+    recipe: str = "custom"
+    """Name of the recipe that this came from."""
+    seed: int = 0
+    """Seed of the weights, the streams and the dropout."""
+    stream: StreamConfig = field(default_factory=StreamConfig)
+    """What a stream is."""
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(vision_channels=32, num_layers=3, ff_size=256))
+    """The network."""
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=3e-4))
+    """Adam and its learning rate."""
+    train: TrainConfig = field(default_factory=TrainConfig)
+    """How long, how much at once, and how often to look."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**62:
+            raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
+
+
+def _at_least(least: int, **values: int) -> None:
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{name}={value}; wanted at least {least}")

@@ -1,0 +1,125 @@
+"""The recipes of streams: the paper's second experiment, the same with data that can be had, and a first look.
+
+A name is `sequential-`, the sources, and the memory where it is not the SRWM. Where the paper and the authors' code
+differ, the option is named in `config` and its default is the paper's.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from srwm.errors import InputError
+from srwm.fewshot.config import ModelConfig, OptimizerConfig
+from srwm.fewshot.recipes import DELTANET, HEARD
+from srwm.runs._nearest import did_you_mean
+
+from .config import SequentialConfig, StreamConfig, TrainConfig
+
+Figures = dict[tuple[str, ...], dict[str, tuple[float, ...]]]
+"""Figures of the paper in percent, by order and source: on the 1st, 2nd, 3rd, 5th and 10th instance, and in all."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named configuration."""
+
+    config: SequentialConfig
+    """What is run."""
+    title: str
+    """One line on what it is."""
+    figures: Figures = field(default_factory=dict)
+    """What the paper measured."""
+
+    @property
+    def paper(self) -> float | None:
+        """Test accuracy in the paper, in percent: the mean over both orders and both sources."""
+        totals = [row[-1] for rows in self.figures.values() for row in rows.values()]
+        return sum(totals) / len(totals) if totals else None
+
+
+def recipe(name: str) -> Recipe:
+    """Look up a recipe.
+
+    Raises:
+        InputError: if there is none of this name, with the nearest one.
+    """
+    if name not in RECIPES:
+        raise InputError(f"there is no recipe {name!r}{did_you_mean(name, RECIPES)}; `srwm recipes` lists them")
+    return RECIPES[name]
+
+
+_OM, _MI = "omniglot", "mini-imagenet"
+_SRWM: Figures = {
+    (_OM, _MI): {_OM: (40.6, 92.1, 94.8, 96.3, 96.7, 92.3), _MI: (20.9, 46.0, 50.3, 54.2, 58.0, 53.3)},
+    (_MI, _OM): {_MI: (22.4, 46.4, 50.3, 54.3, 57.9, 53.5), _OM: (39.6, 91.2, 94.6, 96.6, 97.6, 92.9)},
+}
+_DELTANET: Figures = {
+    (_OM, _MI): {_OM: (39.1, 91.2, 93.9, 95.8, 96.8, 92.2), _MI: (20.8, 43.5, 48.2, 51.3, 54.8, 50.4)},
+    (_MI, _OM): {_MI: (20.3, 44.7, 48.9, 51.8, 54.8, 50.7), _OM: (39.2, 90.9, 93.8, 95.7, 96.9, 92.2)},
+}
+
+PAPER = SequentialConfig()
+"""Omniglot and mini-ImageNet with the SRWM: 3 layers of width 256, 16 heads, Conv-4 with 32 channels."""
+
+_MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "": ("SRWM", {}),
+    "-deltanet": ("DeltaNet", DELTANET),
+    "-lstm": ("LSTM", {"memory": "lstm", "num_layers": 1, "hidden_size": 512, "ff_size": None}),
+    "-sr-deltanet": ("SR-DeltaNet", {"memory": "sr_deltanet"}),
+}
+
+
+def _data(*sources: str) -> SequentialConfig:
+    """The paper's setting on other sources; with one scale for all, models also take images from elsewhere."""
+    return replace(PAPER, stream=StreamConfig(sources=sources, normalise="common"))
+
+
+_SETTINGS: dict[str, tuple[str, SequentialConfig]] = {
+    "sequential-omniglot-miniimagenet": ("Omniglot and mini-ImageNet", PAPER),
+    "sequential-omniglot-tinyimagenet": ("Omniglot and Tiny ImageNet", _data("omniglot", "tiny-imagenet-100")),
+    "sequential-omniglot-cifarfs": ("Omniglot and CIFAR-FS", _data("omniglot", "cifar-fs")),
+    "sequential-three": (
+        "Omniglot, CIFAR-FS and Tiny ImageNet",
+        _data("omniglot", "cifar-fs", "tiny-imagenet-100"),
+    ),
+}
+
+_STROKES = SequentialConfig(
+    stream=StreamConfig(
+        sources=("strokes", "strokes+inverted"),
+        ways=3,
+        per_class=5,
+        max_trim=6,
+        image_size=28,
+        channels=1,
+        normalise="common",
+    ),
+    model=ModelConfig(vision_channels=32, hidden_size=64, num_heads=8, ff_size=128, num_layers=2, **HEARD),
+    optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
+    train=TrainConfig(
+        batch_size=16,
+        accumulate=2,
+        total_steps=800,
+        log_every=20,
+        validate_every=100,
+        checkpoint_every=400,
+        validation_episodes=100,
+    ),
+)
+
+
+def _recipes() -> dict[str, Recipe]:
+    found = {}
+    for setting, (sources, config) in _SETTINGS.items():
+        for ending, (memory, options) in _MEMORIES.items():
+            figures = {"": _SRWM, "-deltanet": _DELTANET}.get(ending, {}) if config is PAPER else {}
+            whose = "the paper's " if figures else ("an " if memory[0] in "LS" else "a ")
+            title = f"a stream of {sources}, labels one step late, {whose}{memory}"
+            changed = replace(config, model=replace(config.model, **options))
+            found[setting + ending] = Recipe(changed, title, figures)
+    title = "a stream of Strokes and their negatives, a small SRWM for two CPU cores: a first look"
+    found["sequential-strokes"] = Recipe(_STROKES, title)
+    return {name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in found.items()}
+
+
+RECIPES: dict[str, Recipe] = _recipes()
+"""All recipes of streams by name."""

@@ -1,0 +1,140 @@
+"""Results of streams as tables for a terminal, ours beside the paper's."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from srwm.fewshot.evaluation import _t_95
+from srwm.fewshot.tables import _shown
+from srwm.runs.config import describe
+
+from .evaluation import Evaluation, Measured, OrderMeasures, SegmentMeasures
+from .recipes import Figures, Recipe
+
+
+def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
+    """What a run came to.
+
+    Args:
+        result: the content of `result.json`.
+        figures: what the paper measured; empty if it did not.
+    """
+    title = f"{result['recipe']}, seed {result['seed']}"
+    score = "-" if result["score"] is None else f"{result['score']:.1%} at step {result['score_step']:,}"
+    about = {
+        "best validation accuracy": score,
+        "steps": f"{result['step']:,}",
+        "parameters": f"{result['parameters']:,}",
+        "seconds": f"{result['seconds']:,.0f}",
+    }
+    if result["test"] is not None:
+        table = evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"]), figures)
+        table.caption = "; ".join(f"{name} {value}" for name, value in about.items())
+        return table
+    table = Table("measure", title=title)
+    table.add_column("value", justify="right")
+    for name, value in about.items():
+        table.add_row(name, value)
+    return table
+
+
+def evaluation_table(title: str, tested: Evaluation, figures: Figures) -> Table:
+    """Accuracy in percent by order, source and instance, with the paper's below ours where there is one."""
+    table = Table(title=escape(title))
+    for heading in ("order", "source", ""):
+        table.add_column(heading)
+    for heading in (*(f"k={k}" for k in tested.instances), "total", "recovers after"):
+        table.add_column(heading, justify="right")
+    for order in tested.orders:
+        for index, segment in enumerate(order.segments):
+            cells = [_percent(value.mean) for value in segment.instances]
+            recovery = "-" if segment.recovery is None else f"{segment.recovery} steps"
+            first = ", ".join(order.sources) if index == 0 else ""
+            table.add_row(first, segment.source, "ours", *cells, _with_interval(segment.total), recovery)
+            paper = figures.get(order.sources, {}).get(segment.source)
+            if paper is not None and tested.instances == (1, 2, 3, 5, 10):
+                table.add_row("", "", "paper", *(f"{value:.1f}" for value in paper), "")
+    table.add_section()
+    mean = Measured(tested.accuracy, tested.interval)
+    blanks = [""] * len(tested.instances)
+    table.add_row("all orders", "all", "ours", *blanks, _with_interval(mean), "")
+    return table
+
+
+def seeds_table(title: str, results: Sequence[Mapping[str, Any]]) -> Table:
+    """Several runs of a recipe: the total of each segment for each seed, and the mean over seeds with its interval.
+
+    Args:
+        title: of the table.
+        results: the contents of `result.json` of tested runs of the same sources.
+    """
+    tested = [(result["seed"], read_evaluation(result["test"])) for result in results]
+    table = Table(title=title)
+    table.add_column("order")
+    table.add_column("source")
+    for seed, _ in tested:
+        table.add_column(f"seed {seed}", justify="right")
+    table.add_column("mean ± 95%", justify="right")
+    for place, order in enumerate(tested[0][1].orders):
+        for index, segment in enumerate(order.segments):
+            totals = [found.orders[place].segments[index].total.mean for _, found in tested]
+            first = ", ".join(order.sources) if index == 0 else ""
+            cells = [_percent(total) for total in totals]
+            table.add_row(first, segment.source, *cells, _with_interval(over_seeds(totals)))
+    return table
+
+
+def over_seeds(values: Sequence[float]) -> Measured:
+    """Mean over runs that differ in their seed, with its 95% interval by Student's t; none for a single run."""
+    mean = math.fsum(values) / len(values)
+    if len(values) == 1:
+        return Measured(mean, None)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return Measured(mean, _t_95(len(values) - 1) * deviation / math.sqrt(len(values)))
+
+
+def read_evaluation(test: Mapping[str, Any]) -> Evaluation:
+    """Make an evaluation from what stands under "test" in `result.json`."""
+    orders = [
+        OrderMeasures(
+            tuple(order["sources"]),
+            tuple(_read_segment(segment) for segment in order["segments"]),
+            tuple(order["curve"]),
+        )
+        for order in test["orders"]
+    ]
+    changed = {"sets": tuple(test["sets"]), "instances": tuple(test["instances"]), "orders": tuple(orders)}
+    return Evaluation(**{**test, **changed})
+
+
+def recipes_table(recipes: Mapping[str, Recipe]) -> Table:
+    """All recipes, one a line."""
+    table = Table("recipe", "what it is")
+    table.add_column("paper", justify="right")
+    for name, entry in recipes.items():
+        table.add_row(name, entry.title, "-" if entry.paper is None else f"{entry.paper:.1f}%")
+    return table
+
+
+def recipe_table(name: str, entry: Recipe) -> Table:
+    """Every value of a recipe, with what it means."""
+    table = Table("key", "value", "what it means", title=f"{name}: {entry.title}")
+    for field in describe(entry.config):
+        table.add_row(field.name, escape(_shown(field.default)), escape(field.text))
+    return table
+
+
+def _read_segment(segment: Mapping[str, Any]) -> SegmentMeasures:
+    instances = tuple(Measured(**value) for value in segment["instances"])
+    return SegmentMeasures(**{**segment, "total": Measured(**segment["total"]), "instances": instances})
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _with_interval(measured: Measured) -> str:
+    return _percent(measured.mean) + ("" if measured.interval is None else f" ± {_percent(measured.interval)}")

@@ -1,0 +1,36 @@
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import srwm.sequential
+
+MODULES = sorted(module.name for module in pkgutil.iter_modules(srwm.sequential.__path__, "srwm.sequential."))
+
+
+def test_the_public_names_are_these():
+    assert sorted(srwm.sequential.__all__) == [
+        "Bank",
+        "Evaluation",
+        "RECIPES",
+        "Recipe",
+        "SequentialConfig",
+        "SequentialTrainer",
+        "StreamConfig",
+        "StreamModel",
+        "Streams",
+        "TrainConfig",
+        "draw_streams",
+        "evaluate",
+        "export_stream_model",
+        "load_bank",
+        "load_stream_model",
+        "recipe",
+        "train_run",
+    ]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_the_docstrings_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
