@@ -86,6 +86,10 @@ class Thing:
     def __init__(self):
         self.x = 1
 
+    def __repr__(self):
+        # Without its address: tests are named after it, and every process must find the same names.
+        return "Thing()"
+
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(

@@ -291,6 +291,7 @@ def test_recipes_shows_every_value_of_one_and_what_it_means(capsys, monkeypatch)
 @pytest.mark.parametrize("words", [[], ["omniglot-1shot"]])
 def test_recipes_as_json_can_be_read_again(capsys, words):
     found = json.loads(run(["recipes", *words, "--json"], capsys)[1])
-    assert list(found) == (words or list(RECIPES))
-    for name, values in found.items():
-        assert from_json(FewShotConfig, values) == RECIPES[name].config
+    of_this_kind = [name for name in found if name in RECIPES]  # the others are tested where they are from
+    assert of_this_kind == (words or list(RECIPES))
+    for name in of_this_kind:
+        assert from_json(FewShotConfig, found[name]) == RECIPES[name].config

@@ -57,7 +57,8 @@ def test_values_are_the_same_bits_without_gradients(operator, backend, mode):
     assert torch.equal(end_plain, end)
 
 
-def test_uninitialised_memory_reaches_no_result(operator, backend):
+def test_uninitialised_memory_reaches_no_result(operator, backend, monkeypatch):
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     problem = make(operator, 2, 2, 1, 5, out=2, reset=True)
     expected = solve(problem, backend)
     torch.use_deterministic_algorithms(True)  # Fills every new empty tensor with NaN.

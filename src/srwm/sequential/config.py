@@ -35,6 +35,9 @@ class StreamConfig:
     recall: bool = False
     """Whether the features of the image before stand beside its label. The paper feeds the label alone: the network
     must first learn to remember an image for one step, and until it does, it only counts labels."""
+    metric_loss: float = 0.0
+    """Weight of a second loss in training, which asks the features alone to tell the images of a segment apart by their
+    distance from the mean of each class; the vision part learns sooner what is worth remembering. None in the paper."""
     image_size: int = 84
     """Height and width that all images are brought to."""
     channels: int = 3
@@ -48,7 +51,7 @@ class StreamConfig:
         if not 1 <= len(self.sources) <= MOST_SOURCES:
             raise ValueError(f"sources has {len(self.sources)} names; wanted 1 to {MOST_SOURCES}")
         _at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
-        _at_least(0, max_trim=self.max_trim)
+        _at_least(0, max_trim=self.max_trim, metric_loss=self.metric_loss)
         if self.max_trim >= self.segment_length:
             raise ValueError(
                 f"max_trim={self.max_trim} could leave nothing of a segment of {self.ways} x {self.per_class} images; "
@@ -119,7 +122,7 @@ class SequentialConfig:
             raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
 
 
-def _at_least(least: int, **values: int) -> None:
+def _at_least(least: int, **values: int | float) -> None:
     for name, value in values.items():
         if value < least:
             raise ValueError(f"{name}={value}; wanted at least {least}")

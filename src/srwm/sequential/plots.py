@@ -118,7 +118,8 @@ def _mark_segments(panel: "Axes", sources: Sequence[str], length: int) -> None:
 
 def _finish(figure: "Figure", panels: Sequence["Axes"], label: str, out: Path) -> None:
     panels[0].set_ylabel(label)
-    panels[0].legend(loc="lower right", fontsize="small", bbox_to_anchor=(1.0, 0.12))
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=len(names), fontsize="small", frameon=False)
     for panel in panels:
         panel.grid(alpha=0.25)
     try:

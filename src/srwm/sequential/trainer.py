@@ -14,6 +14,7 @@ from .bank import Bank, statistics
 from .config import SequentialConfig
 from .evaluation import TRAINING, VALIDATION, Evaluation, evaluate
 from .measures import INSTANCES, unused_label_accuracy
+from .metric import metric_losses
 from .model import StreamModel
 from .saved import build_model
 from .streams import Streams, draw_streams
@@ -139,7 +140,10 @@ class SequentialTrainer(RecordedTrainer):
         chance = 1 / self.config.stream.ways
         if step < patience or not second or max(second) > 1.25 * chance:
             return None
-        advice = "a larger batch or another seed helps most, or labels that are louder (--set model.label_scale=8)"
+        advice = (
+            "help for the vision part and the image before beside its label end it (--set stream.metric_loss=1 --set "
+            "stream.recall=true), and so can louder labels (--set model.label_scale=8), a larger batch or another seed"
+        )
         if max(first) > (chance + unused_label_accuracy(self.config.stream.ways)) / 2:
             return (
                 "known failure: it answers a new class with a label not used yet, but learns nothing from the labels "
@@ -148,14 +152,21 @@ class SequentialTrainer(RecordedTrainer):
         return f"still at chance after {patience:,} steps: some seeds never leave it; {advice}"
 
     def _piece(self, piece: Streams, state: SequenceState | None) -> tuple[Tensor, Tensor, SequenceState]:
-        """The sum of the cross-entropies, where answers are right, and the state after a piece of the streams."""
+        """The sum of the losses, where answers are right, and the state after a piece of the streams."""
         images = self.model.normalise(self.training.images[piece.place], piece.source)
         # The vision part alone: the self-modifying layers keep float32.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bfloat16"):
             features = self.model.features(images).float()
         scores, state = self.model.answer(features, piece.previous, state)
         each = F.cross_entropy(scores.flatten(0, 1), piece.labels.flatten(), reduction="none")
-        return (each * piece.mask.flatten()).sum(), scores.detach().argmax(dim=-1) == piece.labels, state
+        loss = (each * piece.mask.flatten()).sum()
+        stream = self.config.stream
+        if stream.metric_loss:
+            apart = metric_losses(
+                features, piece.labels, piece.segment, piece.mask, ways=stream.ways, segments=len(stream.sources)
+            )
+            loss = loss + stream.metric_loss * apart.sum()
+        return loss, scores.detach().argmax(dim=-1) == piece.labels, state
 
     def _count(self, piece: Streams, right: Tensor) -> Tensor:
         """Right answers and questions of each source, over all instances and for each k, as one row."""
