@@ -59,7 +59,7 @@ def save_plot(metrics: Sequence[dict[str, Any]], by_shots: Sequence[float], ways
         axes.grid(alpha=0.3)
     over_training.set(title="While training", xlabel="training step", ylabel="accuracy")
     over_training.legend(loc="lower right")
-    over_shots.set(title="After training: it goes on learning", xlabel="drawings of each character to learn from")
+    over_shots.set(title="After training with one drawing of each", xlabel="drawings of each character to learn from")
     over_shots.set_xticks(SHOTS)
     figure.savefig(path, dpi=150)
 

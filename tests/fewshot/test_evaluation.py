@@ -46,7 +46,7 @@ def test_a_single_set_has_no_interval_over_sets_and_a_single_episode_none_at_all
     ("freedom", "value"), [(1, 12.706), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042), (1000, 1.962)]
 )
 def test_students_t_is_right_to_three_digits(freedom, value):
-    assert module._t_95(freedom) == pytest.approx(value, rel=2e-3)
+    assert module.t_95(freedom) == pytest.approx(value, rel=2e-3)
 
 
 def test_the_accuracy_is_that_of_the_same_episodes_through_the_network(monkeypatch):

@@ -80,7 +80,7 @@ def summarise(right: Float[Tensor, "sets episodes"]) -> Evaluation:
     """
     means = right.double().mean(dim=1)
     sets, total = len(means), right.numel()
-    interval_sets = _t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else None
+    interval_sets = t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else None
     interval_episodes = 1.96 * float(right.double().std()) / math.sqrt(total) if total > 1 else None
     return Evaluation(float(means.mean()), interval_sets, interval_episodes, tuple(means.tolist()), total)
 
@@ -146,7 +146,7 @@ def _chunks(total: int, size: int) -> list[int]:
 _T_95: dict[int, float] = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 
-def _t_95(freedom: int) -> float:
+def t_95(freedom: int) -> float:
     """Student's t at 97.5%; beyond the table by the Cornish-Fisher expansion, right to 3 digits there."""
     z = 1.959964
     return _T_95.get(freedom) or z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)

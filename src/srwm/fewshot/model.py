@@ -46,9 +46,9 @@ class FewShotModel(nn.Module):
         self.config = config
         self.ways = config.task.ways
         self.image_shape = (in_channels, image_size, image_size)
-        self.vision = _vision(config.model, in_channels, image_size)
+        self.vision = build_vision(config.model, in_channels, image_size)
         self.feature_norm = BatchNorm(self.vision.feature_size) if config.model.feature_norm else None
-        self.sequence = _sequence(config.model, self.vision.feature_size, self.ways)
+        self.sequence = build_sequence(config.model, self.vision.feature_size, self.ways)
 
     def forward(
         self,
@@ -181,7 +181,8 @@ class evaluating:
         self.model.train(self.was_training)
 
 
-def _vision(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
+def build_vision(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
+    """Make the part that turns images into features."""
     if config.vision == "conv4":
         return Conv4(in_channels, image_size, channels=config.vision_channels, dropout=config.vision_dropout)
     if image_size < 16:
@@ -194,7 +195,8 @@ def _vision(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | R
     )
 
 
-def _sequence(config: ModelConfig, features: int, ways: int) -> SequenceModel:
+def build_sequence(config: ModelConfig, features: int, ways: int) -> SequenceModel:
+    """Make the part that turns features and labels into scores."""
     return SequenceModel(
         features + ways + (config.label_slot == "no_label"),
         ways,

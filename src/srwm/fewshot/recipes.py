@@ -148,7 +148,7 @@ _RECIPES = {
             optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
             train=TrainConfig(
                 batch_size=16,
-                total_steps=2400,
+                total_steps=2000,
                 log_every=50,
                 validate_every=400,
                 validation_episodes=1000,

@@ -68,11 +68,12 @@ def recipe_table(name: str, entry: Recipe) -> Table:
     """Every value of a recipe, with what it means."""
     table = Table("key", "value", "what it means", title=f"{name}: {entry.title}")
     for field in describe(entry.config):
-        table.add_row(field.name, escape(_shown(field.default)), escape(field.text))
+        table.add_row(field.name, escape(shown_value(field.default)), escape(field.text))
     return table
 
 
-def _shown(value: Any) -> str:
+def shown_value(value: Any) -> str:
+    """A value of a recipe, as it is written on the command line."""
     if value is None:
         return "none"
     if isinstance(value, Mapping):

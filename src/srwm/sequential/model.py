@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 
-from srwm.fewshot.model import _sequence, _vision, evaluating, to_unit
+from srwm.fewshot.model import build_sequence, build_vision, evaluating, to_unit
 from srwm.nn import SequenceState
 from srwm.vision import BatchNorm
 
@@ -83,10 +83,10 @@ class StreamModel(nn.Module):
         self.ways = stream.ways
         self.image_shape = (stream.channels, stream.image_size, stream.image_size)
         self.source_names = set_names(stream)
-        self.vision = _vision(config.model, stream.channels, stream.image_size)
+        self.vision = build_vision(config.model, stream.channels, stream.image_size)
         size = self.vision.feature_size
         self.feature_norm = BatchNorm(size) if config.model.feature_norm else None
-        self.sequence = _sequence(config.model, 2 * size if stream.recall else size, stream.ways)
+        self.sequence = build_sequence(config.model, 2 * size if stream.recall else size, stream.ways)
         self.register_buffer("mean", torch.zeros(len(self.source_names), stream.channels))
         self.register_buffer("std", torch.ones(len(self.source_names), stream.channels))
 

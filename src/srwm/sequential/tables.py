@@ -7,8 +7,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from srwm.fewshot.evaluation import _t_95
-from srwm.fewshot.tables import _shown
+from srwm.fewshot.evaluation import t_95
+from srwm.fewshot.tables import shown_value
 from srwm.runs.config import describe
 
 from .evaluation import Evaluation, Measured, OrderMeasures, SegmentMeasures
@@ -93,7 +93,7 @@ def over_seeds(values: Sequence[float]) -> Measured:
     if len(values) == 1:
         return Measured(mean, None)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    return Measured(mean, _t_95(len(values) - 1) * deviation / math.sqrt(len(values)))
+    return Measured(mean, t_95(len(values) - 1) * deviation / math.sqrt(len(values)))
 
 
 def read_evaluation(test: Mapping[str, Any]) -> Evaluation:
@@ -123,7 +123,7 @@ def recipe_table(name: str, entry: Recipe) -> Table:
     """Every value of a recipe, with what it means."""
     table = Table("key", "value", "what it means", title=f"{name}: {entry.title}")
     for field in describe(entry.config):
-        table.add_row(field.name, escape(_shown(field.default)), escape(field.text))
+        table.add_row(field.name, escape(shown_value(field.default)), escape(field.text))
     return table
 
 
