@@ -6,6 +6,7 @@ Where there is no CUDA device, the Triton kernels run on the CPU in Triton's int
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import jaxtyping
 import pytest
 import torch
@@ -13,6 +14,11 @@ import torch
 if not torch.cuda.is_available():
     # Triton reads this when a kernel is defined, so it must stand before the first import of one.
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+# The same examples every time and everywhere, however long one takes.
+hypothesis.settings.register_profile("srwm", derandomize=True, database=None, deadline=None)
+hypothesis.settings.load_profile("srwm")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

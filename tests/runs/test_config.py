@@ -25,7 +25,7 @@ class Model:
     scales: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
-        if self.hidden_size % self.num_heads:
+        if self.num_heads < 1 or self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
 
 
