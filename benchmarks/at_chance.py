@@ -16,8 +16,10 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional as F
 
+from srwm.data import load_images
 from srwm.nn import SequenceModel
 from srwm.nn.sequence_model import Memory
+from srwm.vision import Conv4
 
 WAYS, FEATURES, BATCH_SIZE, QUERIES = 5, 32, 16, 15
 EVERY = 100
@@ -86,6 +88,21 @@ def draw(variant: Variant) -> tuple[Tensor, Tensor, Tensor]:
     return known, torch.cat([features[rows, which], no_label], dim=-1), labels[rows, which]
 
 
+def untrained_features(seed: int) -> str:
+    """Say how much alike the features are that an untrained Conv-4 gives of 320 drawings of Strokes."""
+    drawings = load_images("strokes", "train", image_size=16).images
+    torch.manual_seed(seed)
+    network = Conv4(1, 16, channels=FEATURES)
+    chosen = drawings[torch.randperm(len(drawings))[:320]]
+    with torch.no_grad():
+        features = network(chosen.float() / 255)
+    unit = F.normalize(features, dim=1)
+    return (
+        f"Features of an untrained Conv-4: mean {features.mean():.2f}, deviation over images "
+        f"{features.std(dim=0).mean():.2f}, mean cosine between images {(unit @ unit.T).mean():.2f}"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table and return the exit status."""
     parser = argparse.ArgumentParser(description="What keeps few-shot training at chance, and what ends it.")
@@ -99,6 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for variant in VARIANTS:
         table.add_row(variant.name, *(f"{each:.0%}" for each in accuracies(variant, args.steps, args.seed)))
     Console().print(table)
+    Console().print(untrained_features(args.seed), soft_wrap=True, highlight=False)
     return 0
 
 
