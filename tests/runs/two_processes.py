@@ -101,8 +101,9 @@ def main(folder):
     seen["resumed"] = train(processes, folder / "broken")
     seen["nan"] = train(processes, folder / "nan", nan_at=7 if processes.rank == 1 else None)
     seen["groups"] = sorted(latest_checkpoint(folder / "unbroken" / "checkpoints").groups)
-    (folder / f"{processes.rank}.json").write_text(json.dumps(seen))
     p.stop_processes()
+    seen["threads"] = [name.read_text().strip() for name in Path("/proc/self/task").glob("*/comm")]
+    (folder / f"{processes.rank}.json").write_text(json.dumps(seen))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Several processes, as `torchrun` starts them: each computes its share, gradients are averaged, the first writes."""
 
+import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -73,6 +74,9 @@ def start_processes(device: str = "cpu") -> Processes:
             )
         device = f"cuda:{local_rank}"
         torch.cuda.set_device(local_rank)
+    # Imported later, by an optimizer say, this module would keep the group as a default argument. Its threads would then
+    # outlive `stop_processes`, and one that frees a tensor while Python ends aborts the process.
+    importlib.import_module("torch.distributed.nn.functional")
     try:
         dist.init_process_group("nccl" if on_gpu else "gloo", rank=rank, world_size=count)
     except (ValueError, RuntimeError) as error:
