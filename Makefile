@@ -3,6 +3,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+GAMES := $(VENV)/.procgen
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 
@@ -24,7 +25,7 @@ setup: $(STAMP) ## Create .venv and install the pinned packages
 run: $(STAMP) ## Train a small SRWM to learn new characters, and test it (a few minutes)
 	@$(BIN)/python examples/quickstart.py
 
-test: $(STAMP) ## Run lint, types and all tests
+test: $(STAMP) $(GAMES) ## Run lint, types and all tests
 	@$(call step,ruff check,$(BIN)/ruff check .)
 	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
 	@$(call step,mypy,$(BIN)/mypy)
@@ -61,3 +62,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,plot]'
 	@touch $@
 	@echo "Ready: $$($(BIN)/python --version), torch $$($(BIN)/python -c 'import importlib.metadata as m; print(m.version("torch"))')."
+
+# The games of ProcGen, which the tests of reinforcement learning play; tried once.
+$(GAMES): $(STAMP)
+	@$(BIN)/srwm data fetch procgen >/dev/null || echo "The games of ProcGen could not be had, so their tests will be skipped; later, try: $(BIN)/srwm data fetch procgen"
+	@touch $@

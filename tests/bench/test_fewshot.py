@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from srwm.bench import _measure
+from srwm.bench import _measure, _training
 from srwm.bench.fewshot import bench_fewshot
 from srwm.cli import main
 from srwm.errors import InputError
@@ -38,9 +38,9 @@ def test_each_recipe_is_timed_on_images_of_its_own_size(tmp_path, capsys):
     assert bench_fewshot(names, "cpu", TINY, tmp_path / "fewshot.json", budget_s=0.0) == 0
     found = json.loads((tmp_path / "fewshot.json").read_text())
     assert [row["recipe"] for row in found["rows"]] == names
-    assert [row["images_per_step"] for row in found["rows"]] == [2 * 6, 2 * 26, 2 * 6]
+    assert [row["items_per_step"] for row in found["rows"]] == [2 * 6, 2 * 26, 2 * 6]
     for row in found["rows"]:
-        assert row["images_per_second"] == pytest.approx(row["images_per_step"] / row["step_ms"] * 1e3)
+        assert row["items_per_second"] == pytest.approx(row["items_per_step"] / row["step_ms"] * 1e3)
     about = found["about"]
     assert about["set"] == TINY
     assert about["versions"]["torch"] == torch.__version__
@@ -51,15 +51,13 @@ def test_each_recipe_is_timed_on_images_of_its_own_size(tmp_path, capsys):
 
 
 def test_the_command_hands_its_options_on(tmp_path, capsys, monkeypatch):
-    from srwm.bench import fewshot
-
-    monkeypatch.setattr(fewshot, "interleaved_ms", lambda calls, device, budget_s: dict.fromkeys(calls, 2.0))
+    monkeypatch.setattr(_training, "interleaved_ms", lambda calls, device, budget_s: dict.fromkeys(calls, 2.0))
     settings = [word for value in TINY for word in ("--set", value)]
     file = tmp_path / "fewshot.json"
     words = ["bench", "fewshot", "strokes-1shot", "--device", "cpu", "--json", str(file), *settings]
     assert main(words) == 0
     (row,) = json.loads(file.read_text())["rows"]
-    assert (row["step_ms"], row["images_per_second"]) == (2.0, row["images_per_step"] * 500)
+    assert (row["step_ms"], row["items_per_second"]) == (2.0, row["items_per_step"] * 500)
     assert "strokes-1shot" in capsys.readouterr().out
 
 

@@ -104,6 +104,7 @@ def test_two_processes_of_the_same_seed_write_the_same_bytes(command, trained, t
     assert fingerprint(tmp_path / "run") == fingerprint(trained)
 
 
+@pytest.mark.usefixtures("as_installed")
 def test_ctrl_c_saves_and_exits_130_and_the_resumed_run_ends_as_an_unbroken_one(command, images, tmp_path, capsys):
     path = tmp_path / "run"
     # Without end, so that it cannot be over before the signal comes.

@@ -23,8 +23,8 @@ def test_the_intervals_are_those_of_the_text_books():
     assert found.sets == (0.5, 0.75, 1.0)
     assert found.accuracy == 0.75
     assert found.episodes == 12
-    # The deviation of 0.5, 0.75 and 1 is 0.25; Student's t with two degrees of freedom is 4.303.
-    assert found.interval_sets == pytest.approx(4.303 * 0.25 / math.sqrt(3))
+    # The deviation of 0.5, 0.75 and 1 is 0.25; Student's t with two degrees of freedom is 4.30265.
+    assert found.interval_sets == pytest.approx(4.30265 * 0.25 / math.sqrt(3))
     # Nine ones and three zeros.
     assert found.interval_episodes == pytest.approx(1.96 * math.sqrt((9 * 0.25**2 + 3 * 0.75**2) / 11 / 12))
 
@@ -33,7 +33,7 @@ def test_five_sets_take_students_t_and_the_root_of_five():
     right = torch.zeros(5, 100)
     for i, ones in enumerate((90, 92, 94, 96, 98)):
         right[i, :ones] = 1
-    assert summarise(right).interval_sets == pytest.approx(2.776 * math.sqrt(0.001) / math.sqrt(5))
+    assert summarise(right).interval_sets == pytest.approx(2.77645 * math.sqrt(0.001) / math.sqrt(5))
 
 
 def test_a_single_set_has_no_interval_over_sets_and_a_single_episode_none_at_all():
@@ -42,11 +42,30 @@ def test_a_single_set_has_no_interval_over_sets_and_a_single_episode_none_at_all
     assert summarise(torch.ones(1, 1)).interval_episodes is None
 
 
+# From printed tables.
 @pytest.mark.parametrize(
-    ("freedom", "value"), [(1, 12.706), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042), (1000, 1.962)]
+    ("freedom", "value"),
+    [
+        *enumerate((12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216, 2.22814), start=1),
+        *((11, 2.20099), (12, 2.17881), (15, 2.13145), (20, 2.08596), (30, 2.04227), (60, 2.0003), (120, 1.97993)),
+        (10**9, 1.95996),
+    ],
 )
-def test_students_t_is_right_to_three_digits(freedom, value):
-    assert module.t_95(freedom) == pytest.approx(value, rel=2e-3)
+def test_students_t_is_that_of_the_tables(freedom, value):
+    assert module.t_95(freedom) == pytest.approx(value, abs=1.1e-5)
+
+
+@pytest.mark.parametrize("freedom", [*range(1, 41), 99, 100, 999, 1000])
+def test_students_t_leaves_a_twentieth_outside(freedom):
+    """By the finite sums for the share inside (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan(module.t_95(freedom) / math.sqrt(freedom))
+    odd = freedom % 2
+    term, total = (math.cos(angle) if odd else 1.0), 0.0
+    for k in range(1, (freedom - odd) // 2 + 1):
+        total += term
+        term *= math.cos(angle) ** 2 * ((2 * k) / (2 * k + 1) if odd else (2 * k - 1) / (2 * k))
+    inside = 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+    assert inside == pytest.approx(0.95, abs=1e-6)
 
 
 def test_the_accuracy_is_that_of_the_same_episodes_through_the_network(monkeypatch):

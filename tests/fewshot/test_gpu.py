@@ -14,7 +14,7 @@ if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fewshot.tiny import CPU, assert_equal_weights, config, image_set, weights
-from srwm.fewshot import FewShotTrainer
+from srwm.fewshot import BootstrapConfig, FewShotTrainer
 from srwm.runs.devices import set_deterministic
 from srwm.runs.gradient_watch import NonFiniteError
 
@@ -66,6 +66,16 @@ def test_the_first_steps_are_those_of_the_cpu():
     found, wanted = (steps(trainer(device, **parts), range(3)).metrics() for device in (DEVICE, CPU))
     for name, number in wanted.items():
         assert abs(found[name] - number) < 1e-3 * max(abs(number), 1), name
+
+
+def test_bootstrapped_steps_are_those_of_the_cpu_and_equal_in_two_runs():
+    for target in ("answers", "weights"):
+        parts = {"train": {"precision": "float32"}, "bootstrap": BootstrapConfig(future_shots=1, target=target)}
+        found, again, wanted = (steps(trainer(device, **parts), range(3)) for device in (DEVICE, DEVICE, CPU))
+        assert_equal_weights(weights(found.model), weights(again.model))
+        found, wanted = found.metrics(), wanted.metrics()
+        for name, number in wanted.items():
+            assert abs(found[name] - number) < 1e-3 * max(abs(number), 1), name
 
 
 def test_each_step_takes_the_rate_of_the_schedule():

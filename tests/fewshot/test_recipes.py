@@ -92,6 +92,24 @@ def test_the_values_are_the_published_ones(name, published):
     assert (config.train.test_sets, config.train.test_episodes, config.train.validate_every) == (5, 16_000, 1000)
 
 
+def test_the_bootstrapped_recipe_has_the_values_of_the_authors_script():
+    config = RECIPES["mini-imagenet-10shot-bootstrapped"].config
+    model, bootstrap = config.model, config.bootstrap
+    assert (config.task.source, config.task.ways, config.task.shots, config.task.queries) == ("mini-imagenet", 5, 10, 1)
+    assert (bootstrap.future_shots, bootstrap.target) == (5, "answers")
+    assert (bootstrap.support_weight, bootstrap.weight, bootstrap.future_weight) == (1, 10, 1)
+    assert (model.memory, model.num_layers, model.hidden_size, model.num_heads, model.ff_size) == (
+        "srwm",
+        3,
+        256,
+        16,
+        2048,
+    )
+    assert (model.dropout, model.vision_dropout, config.optimizer.schedule) == (0.1, 0.1, "noam")
+    assert (config.train.batch_size, config.train.total_steps) == (16, 600_000)
+    assert (config.train.test_sets, config.train.test_episodes) == (10, 16_000)
+
+
 def test_res_12_drops_whole_channels_also_within_its_blocks():
     assert RECIPES["fc100-5shot-res12"].config.model.dropout_variant == "2d_inblock"
 

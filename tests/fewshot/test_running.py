@@ -141,10 +141,3 @@ def test_what_cannot_be_trained_leaves_no_folder(source, tmp_path):
 
 def test_a_trained_model_knows_the_shape_of_its_images(whole):
     assert load_model(whole[0]).image_shape == (1, 16, 16)
-
-
-def test_the_seconds_of_all_parts_are_added_up(tmp_path):
-    folder = RunFolder.create(tmp_path / "run", {}, kind="few-shot")
-    parts = [0.0, 1.5, 4.0, 0.0, 2.0, 0.5, 0.7]
-    folder.timing_path.write_text("".join(json.dumps({"step": 0, "seconds": s}) + "\n" for s in parts))
-    assert running.training_seconds(folder) == pytest.approx(4.0 + 2.0 + 0.7)

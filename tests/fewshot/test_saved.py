@@ -10,8 +10,9 @@ import torch
 import srwm
 from srwm.errors import InputError
 from srwm.fewshot import FewShotConfig, export_model, load_model, saved, shipped_models
-from srwm.fewshot.running import loop_options, open_run
+from srwm.fewshot.running import loop_options
 from srwm.runs.loop import run_loop
+from srwm.runs.training import open_run
 
 from .tiny import assert_equal_weights, config, model, pictures, trainer, weights
 
@@ -54,7 +55,7 @@ def test_rounded_to_half_it_takes_half_the_room_and_answers_almost_alike(exporte
 @pytest.fixture
 def run(tmp_path):
     one = trainer(recipe="tiny")
-    folder = open_run(tmp_path / "run", one.config, resume=False)
+    folder = open_run(tmp_path / "run", one.config, kind="few-shot")
     run_loop(one, folder, loop_options(one.config), show_progress=False, meta={"image_shape": [1, 16, 16]})
     return folder
 
@@ -70,7 +71,7 @@ def test_the_folder_of_a_run_gives_its_best_checkpoint(run, tmp_path):
 
 
 def test_a_run_without_a_checkpoint_gets_a_sentence(tmp_path):
-    open_run(tmp_path / "run", config(), resume=False)
+    open_run(tmp_path / "run", config(), kind="few-shot")
     with pytest.raises(InputError, match="has no checkpoint yet"):
         load_model(tmp_path / "run")
 

@@ -107,7 +107,7 @@ def test_statistics_of_shares_merge_to_those_of_the_whole(seen):
         assert each["merged/total"] == x[:, 0].numel()
 
 
-@pytest.mark.parametrize("name", ["plain", "augmented"])
+@pytest.mark.parametrize("name", ["plain", "augmented", "bootstrapped"])
 def test_two_processes_train_as_one_on_the_whole_batch(folder, source, tmp_path, name):
     path = tmp_path / "run"
     train_run(recipes(source)[name], path, device="cpu", console=Console(file=io.StringIO()), test=False)
@@ -120,7 +120,7 @@ def test_two_processes_train_as_one_on_the_whole_batch(folder, source, tmp_path,
 
 
 def test_processes_agree_on_how_a_run_ended_and_the_first_writes_the_result(ends, folder):
-    for name in ("plain", "augmented", "dropout"):
+    for name in ("plain", "augmented", "bootstrapped", "dropout"):
         assert [each[name]["step"] for each in ends] == [6, 6]
         assert ends[0][name]["score"] == ends[1][name]["score"]
         assert [each[name]["has result"] for each in ends] == [True, False]

@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from fewshot.tiny import config
 from srwm.errors import InputError, RunError
-from srwm.fewshot import running
+from srwm.fewshot import BootstrapConfig, train_run
 from srwm.runs import processes as p
+from srwm.runs import training
 from srwm.vision.batch_norm import BatchNorm, merge_statistics
 from srwm.vision.norm_pool import fused_norm_pool_relu
 
@@ -72,6 +73,7 @@ def recipes(source):
             optimizer={"clip_norm": 1.0, "eps": 1e-3},
             train={"accumulate": 2},
         ),
+        "bootstrapped": config(task=task, bootstrap=BootstrapConfig(future_shots=1), train={"accumulate": 2}),
         "dropout": config(task=task, model={"dropout": 0.2, "vision_dropout": 0.2}),
         "odd": config(task=task, train={"batch_size": 3}),
     }
@@ -80,7 +82,7 @@ def recipes(source):
 def train(path, wanted):
     """Train a recipe as `srwm train` does."""
     try:
-        result, content = running.train_run(wanted, path, device="cpu", console=Console(file=io.StringIO()))
+        result, content = train_run(wanted, path, device="cpu", console=Console(file=io.StringIO()))
     except (InputError, RunError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return {"step": result.step, "score": result.score, "has result": content is not None}
@@ -104,8 +106,8 @@ def main(folder, source):
     safetensors.torch.save_file(tensors, folder / f"{processes.rank}.safetensors")
 
     # The processes have found each other already, and stay together for the next run.
-    running.start_processes = lambda device: processes
-    running.stop_processes = lambda: None
+    training.start_processes = lambda device: processes
+    training.stop_processes = lambda: None
     runs = {name: train(folder / name, recipe) for name, recipe in recipes(source).items()}
     (folder / f"{processes.rank}.json").write_text(json.dumps(runs))
     p.stop_processes()

@@ -77,6 +77,11 @@ def stream(arguments, capsys, monkeypatch, lines=()):
     return status, [json.loads(line) for line in captured.out.splitlines()], captured.err
 
 
+def answers(printed):
+    """Those of the objects that a stream printed which answer an image."""
+    return [line for line in printed if "prediction" in line]
+
+
 class KilledAfter(io.TextIOWrapper):
     """A standard output that ends the process when so many lines were written."""
 

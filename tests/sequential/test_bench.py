@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from srwm.bench import _measure
+from srwm.bench import _measure, _training
 from srwm.bench.sequential import bench_sequential
 from srwm.cli import main
 from srwm.errors import InputError
@@ -27,23 +27,21 @@ def test_each_recipe_is_timed_on_whole_streams(tmp_path, capsys):
     assert bench_sequential(names, "cpu", TINY, tmp_path / "streams.json", budget_s=0.0) == 0
     found = json.loads((tmp_path / "streams.json").read_text())
     assert [row["recipe"] for row in found["rows"]] == names
-    assert [row["images_per_step"] for row in found["rows"]] == [2 * 8, 2 * 12]
+    assert [row["items_per_step"] for row in found["rows"]] == [2 * 8, 2 * 12]
     for row in found["rows"]:
-        assert row["images_per_second"] == pytest.approx(row["images_per_step"] / row["step_ms"] * 1e3)
+        assert row["items_per_second"] == pytest.approx(row["items_per_step"] / row["step_ms"] * 1e3)
     assert found["about"]["set"] == TINY
     out = capsys.readouterr().out
     assert all(name in out for name in names)
 
 
 def test_the_command_hands_its_options_on(tmp_path, monkeypatch):
-    from srwm.bench import sequential
-
-    monkeypatch.setattr(sequential, "interleaved_ms", lambda calls, device, budget_s: dict.fromkeys(calls, 2.0))
+    monkeypatch.setattr(_training, "interleaved_ms", lambda calls, device, budget_s: dict.fromkeys(calls, 2.0))
     settings = [word for value in TINY for word in ("--set", value)]
     file = tmp_path / "streams.json"
     assert main(["bench", "sequential", "sequential-strokes", "--device", "cpu", "--json", str(file), *settings]) == 0
     (row,) = json.loads(file.read_text())["rows"]
-    assert (row["step_ms"], row["images_per_second"]) == (2.0, row["images_per_step"] * 500)
+    assert (row["step_ms"], row["items_per_second"]) == (2.0, row["items_per_step"] * 500)
 
 
 def test_a_recipe_that_is_not_of_streams_gets_a_sentence():

@@ -90,6 +90,7 @@ def test_evaluate_reads_the_split_that_is_asked_for(tmp_path, capsys):
         (["--sets", "0"], "0 sets of 816 streams; wanted at least one of each"),
         (["--shots", "2"], "--shots is for few-shot models"),
         (["--source", "omniglot"], "--source is for few-shot models"),
+        (["--invert"], "--invert is for few-shot models"),
     ],
 )
 def test_evaluate_refuses_what_is_not_for_streams(trained, capsys, words, sentence):

@@ -284,7 +284,7 @@ def test_a_state_that_is_not_finite_is_not_saved(model, tmp_path):
 
 
 @pytest.mark.usefixtures("as_installed")
-def test_thousands_of_steps_take_no_more_memory_and_stay_finite():
+def test_a_thousand_steps_take_no_more_memory_and_stay_finite():
     stream = LiveStream(tiny_model(num_layers=1))
     images = pictures(30)
 
@@ -297,8 +297,8 @@ def test_thousands_of_steps_take_no_more_memory_and_stay_finite():
 
     steps(50)
     before = steps(50)
-    # A step that kept a single object would make it two thousand more.
-    assert steps(2000) - before < 1000
+    # A step that kept a single object would make it a thousand more.
+    assert steps(1000) - before < 500
     assert stream.report().finite
 
 

@@ -8,9 +8,10 @@ import torch
 from fewshot.tiny import assert_equal_weights, weights
 from srwm.errors import InputError
 from srwm.runs.loop import run_loop
+from srwm.runs.saved import kind_of
+from srwm.runs.training import open_run
 from srwm.sequential import export_stream_model, load_stream_model
-from srwm.sequential.running import loop_options, open_run
-from srwm.sequential.saved import is_stream_model
+from srwm.sequential.running import loop_options
 
 from .tiny import SIZE, model, trainer
 
@@ -26,7 +27,7 @@ def exported(tmp_path):
 @pytest.fixture
 def run(tmp_path):
     one = trainer(train={"total_steps": 3})
-    folder = open_run(tmp_path / "run", one.config, resume=False)
+    folder = open_run(tmp_path / "run", one.config, kind="sequential")
     run_loop(one, folder, loop_options(one.config), show_progress=False)
     return folder.path, one
 
@@ -62,14 +63,11 @@ def test_the_folder_of_a_run_gives_its_best_checkpoint(run):
     path, one = run
     found = load_stream_model(path, "cpu")
     assert_equal_weights(weights(found), weights(one.model))
-    assert is_stream_model(path)
+    assert kind_of(path) == "sequential"
 
 
-def test_folders_of_other_things_are_no_stream_models(exported, tmp_path):
-    assert is_stream_model(exported)
-    assert not is_stream_model(tmp_path)
-    (tmp_path / "config.json").write_text('{"kind": "few-shot"}')
-    assert not is_stream_model(tmp_path)
+def test_an_exported_model_says_what_it_is(exported):
+    assert kind_of(exported) == "sequential"
 
 
 @pytest.mark.parametrize(
@@ -100,6 +98,6 @@ def test_what_is_no_model_gets_a_sentence(tmp_path):
         load_stream_model(tmp_path)
     with pytest.raises(InputError, match=r"there is no model at .*nowhere: the folder does not exist"):
         load_stream_model(tmp_path / "nowhere")
-    open_run(tmp_path / "run", trainer().config, resume=False)
+    open_run(tmp_path / "run", trainer().config, kind="sequential")
     with pytest.raises(InputError, match="has no checkpoint yet"):
         load_stream_model(tmp_path / "run")

@@ -10,10 +10,11 @@ from rich.console import Console
 
 from srwm.errors import InputError
 from srwm.runs.config import to_json
+from srwm.runs.recipes import recipes_table
 from srwm.runs.run_folder import RunFolder
 from srwm.sequential import RECIPES
 from srwm.sequential.plots import plot_adaptation, plot_training
-from srwm.sequential.tables import evaluation_table, read_evaluation, recipes_table, result_table, seeds_table
+from srwm.sequential.tables import evaluation_table, read_evaluation, result_table, seeds_table
 
 from .tiny import config
 

@@ -67,6 +67,16 @@ def test_papers_grid_fits_the_recipes(command, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_recipes_of_streams_are_swept_too(command, tmp_path):
+    words = ["sequential-strokes", "omniglot-1shot", "--grid", "model.num_layers=1,2"]
+    status, _, err = command(*words)
+    assert (status, err) == (0, "")
+    assert starts(tmp_path / "out") == [1] * 4
+    status, _, err = command("sequential-strokes", "--set", "task.ways=3", out=tmp_path / "other")
+    assert status == 2
+    assert "unknown name 'task.ways'" in err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

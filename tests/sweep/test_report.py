@@ -107,6 +107,19 @@ def test_result_without_test_or_validation_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("change", "test"),
+    [
+        ({"test_score": 0.75, "test": {"train": {"starpilot": 3.5}}}, 0.75),
+        ({"test_score": None, "test": None}, None),
+        ({"test": {"train": {"starpilot": 3.5}}}, None),
+    ],
+)
+def test_results_of_other_kinds_say_what_they_are_judged_by_or_nothing(tmp_path, change, test):
+    leave(tmp_path, json.dumps({**GOOD, **change}))
+    assert read_result(JOB, tmp_path) == Result(9, 0.5, test)
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {"format": 2},
@@ -118,6 +131,9 @@ def test_result_without_test_or_validation_is_read(tmp_path):
         {"step": "x"},
         {"test": {}},
         {"test": 0.5},
+        {"test": {"accuracy": None}},
+        {"test_score": "0.5"},
+        {"test_score": float("inf")},
     ],
     ids=str,
 )

@@ -1,25 +1,19 @@
 """How fast a recipe of streams trains on this machine."""
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
-from datetime import date
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 from srwm.data import ImageSet
-from srwm.runs.config import override
-from srwm.runs.devices import choose_device, hardware, set_deterministic
 from srwm.sequential.bank import Bank, distinct_sources, set_names
 from srwm.sequential.config import SequentialConfig, StreamConfig
-from srwm.sequential.recipes import recipe
+from srwm.sequential.recipes import RECIPES
+from srwm.sequential.running import loop_options
 from srwm.sequential.trainer import SequentialTrainer
 
-from ._measure import interleaved_ms
-from .fewshot import Row
+from ._training import bench_training
 
 _CLASSES = 32
 
@@ -39,35 +33,24 @@ def bench_sequential(
     Returns:
         The exit status.
     """
-    device = choose_device(device_name)
-    configs = [override(recipe(name).config, assignments) for name in recipes]
-    set_deterministic(all(config.train.deterministic for config in configs))
-    steps = {config.recipe: _stepper(config, device) for config in configs}
-    times = interleaved_ms(steps, device, budget_s)
-    rows = [_row(config, times[config.recipe]) for config in configs]
-    table = Table("recipe", "precision", title="Training on streams, whole step")
-    for heading in ("ms a step", "images a step", "images/s"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(
-            row.recipe, row.precision, f"{row.step_ms:.3f}", f"{row.images_per_step:,}", f"{row.images_per_second:,.0f}"
-        )
-    console = Console()
-    console.print(table)
-    about = {**hardware(device), "date": date.today().isoformat(), "set": list(assignments)}
-    console.print(f"{about['device']}, torch {about['versions']['torch']}, {about['date']}; trimmed images count, too")
-    if json_path is not None:
-        content = {"about": about, "rows": [asdict(row) for row in rows]}
-        json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return 0
+    return bench_training(
+        recipes,
+        RECIPES,
+        make_trainer=random_trainer,
+        loop_options=loop_options,
+        title="Training on streams, whole step",
+        note="; trimmed images count, too",
+        device_name=device_name,
+        assignments=assignments,
+        json_path=json_path,
+        budget_s=budget_s,
+    )
 
 
-def _stepper(config: SequentialConfig, device: torch.device) -> Callable[[], object]:
-    """A call that does the next training step."""
+def random_trainer(config: SequentialConfig, device: torch.device) -> SequentialTrainer:
+    """A trainer on random images of the right shape."""
     bank = _random_bank(config.stream)
-    trainer = SequentialTrainer(replace(config, seed=0), bank, bank, device)
-    count = iter(range(10**9))
-    return lambda: trainer.train_step(next(count))
+    return SequentialTrainer(replace(config, seed=0), bank, bank, device)
 
 
 def _random_bank(stream: StreamConfig) -> Bank:
@@ -85,8 +68,3 @@ def _random_bank(stream: StreamConfig) -> Bank:
     ]
     words = distinct_sources(stream)
     return Bank.of_sets(set_names(stream), sets, [words.index(word) for word in stream.sources])
-
-
-def _row(config: SequentialConfig, step_ms: float) -> Row:
-    images = config.train.batch_size * config.stream.length
-    return Row(config.recipe, config.train.precision, step_ms, images, images / step_ms * 1e3)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import srwm
 from srwm.errors import InputError, RunError
 
-from . import bench, data, doctor, evaluate, export, recipes, stream, sweep, train
+from . import bench, data, demo, doctor, evaluate, export, inspect, recipes, report, stream, sweep, train, watch
 from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Parser
 
 __all__ = ["build_parser", "main"]
@@ -22,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"srwm {srwm.__version__}")
     parser.set_defaults(parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for verb in (train, evaluate, stream, recipes, sweep, export, data, bench, doctor):
+    for verb in (train, evaluate, stream, watch, recipes, sweep, export, data, bench, doctor, demo, inspect, report):
         verb.add(parser, commands)
     return parser
 

@@ -1,6 +1,7 @@
 """`srwm bench`: how fast is it here."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from ._parser import Commands, Parser
@@ -10,33 +11,31 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     """Add the command and its subjects."""
     bench = parser.add_command(commands, "bench", "Time parts of the library on this machine.")
     subjects = bench.add_subparsers(title="subjects", metavar="SUBJECT")
-    ops = bench.add_command(
-        subjects, "ops", "Time the operators against the reference, and against fla where installed."
+    ops = _subject(
+        bench, subjects, "ops", "Time the operators against the reference, and against fla where installed.", _bench_ops
     )
-    ops.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)")
-    ops.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
-    ops.set_defaults(run=_bench_ops)
-    fewshot = bench.add_command(
-        subjects, "fewshot", "Time the whole training step of recipes, in turns, on random images."
-    )
-    fewshot.add_argument("recipes", nargs="+", metavar="RECIPE", help="see `srwm recipes`")
-    fewshot.add_argument(
+    for name, what, run in (
+        ("fewshot", "the whole training step of recipes, in turns, on random images", _bench_fewshot),
+        ("sequential", "the whole training step of recipes of streams, in turns, on random images", _bench_sequential),
+        ("rl", "whole rounds of recipes of games, playing and learning, in turns", _bench_rl),
+    ):
+        text = f"Time {what}."
+        subject = _subject(bench, subjects, name, text, run)
+        subject.add_argument("recipes", nargs="+", metavar="RECIPE", help="see `srwm recipes`")
+        subject.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
+
+
+def _subject(
+    bench: Parser, subjects: "Commands[Parser]", name: str, text: str, run: Callable[[argparse.Namespace], int]
+) -> Parser:
+    subject = bench.add_command(subjects, name, text)
+    subject.add_argument(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)"
     )
-    fewshot.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
-    fewshot.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
-    fewshot.set_defaults(run=_bench_fewshot)
-    sequential = bench.add_command(
-        subjects, "sequential", "Time the whole training step of recipes of streams, in turns, on random images."
-    )
-    sequential.add_argument("recipes", nargs="+", metavar="RECIPE", help="see `srwm recipes`")
-    sequential.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)"
-    )
-    sequential.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
-    sequential.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
-    sequential.set_defaults(run=_bench_sequential)
+    subject.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
+    subject.set_defaults(run=run)
+    return subject
 
 
 def _bench_fewshot(args: argparse.Namespace) -> int:
@@ -49,6 +48,12 @@ def _bench_sequential(args: argparse.Namespace) -> int:
     from srwm.bench.sequential import bench_sequential
 
     return bench_sequential(args.recipes, args.device, args.set, args.json)
+
+
+def _bench_rl(args: argparse.Namespace) -> int:
+    from srwm.bench.rl import bench_rl
+
+    return bench_rl(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_ops(args: argparse.Namespace) -> int:

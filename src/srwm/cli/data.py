@@ -1,4 +1,4 @@
-"""`srwm data`: the images that there are, and how to get more."""
+"""`srwm data`: the images and games that there are, and how to get more."""
 
 import argparse
 import sys
@@ -18,16 +18,18 @@ _SPLITS = ("train", "validation", "test")
 
 def add(parser: Parser, commands: "Commands[Parser]") -> None:
     """Add the command and its verbs."""
-    data = parser.add_command(commands, "data", "List, fetch, import, check and show images to learn from.")
+    data = parser.add_command(commands, "data", "List, fetch, import, check and show images and games to learn from.")
     verbs = data.add_subparsers(title="verbs", metavar="VERB")
 
-    listing = _verb(data, verbs, "list", "List the sources of images and say which are there.")
+    listing = _verb(data, verbs, "list", "List the sources of images, and the games, and say which are there.")
     listing.set_defaults(run=_list)
 
-    fetch = _verb(data, verbs, "fetch", "Download a source's official archives, check them and make its pack.")
-    fetch.add_argument("name", metavar="NAME", help="a source that `srwm data list` shows")
+    fetch = _verb(
+        data, verbs, "fetch", "Download a source's official archives, check them and make its pack; or ProcGen's games."
+    )
+    fetch.add_argument("name", metavar="NAME", help="a source that `srwm data list` shows, or procgen")
     fetch.add_argument("--again", action="store_true", help="fetch it even if it is there")
-    fetch.add_argument("--keep-archives", action="store_true", help="keep the archives once the pack is made")
+    fetch.add_argument("--keep-archives", action="store_true", help="keep the archives once they have served")
     fetch.set_defaults(run=_fetch)
 
     importing = _verb(data, verbs, "import", "Make a pack of files that are on this machine.")
@@ -40,8 +42,10 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     importing.add_argument("--name", help="what to call the images of a folder from now on")
     importing.set_defaults(run=_import)
 
-    verify = _verb(data, verbs, "verify", "Check the packs that are there: every image, every number.")
-    verify.add_argument("names", nargs="*", metavar="NAME", help="sources to check (default: all that are there)")
+    verify = _verb(
+        data, verbs, "verify", "Check what is there: every image and every number of the packs, every file of ProcGen."
+    )
+    verify.add_argument("names", nargs="*", metavar="NAME", help="sources, or procgen (default: all that are there)")
     verify.set_defaults(run=_verify)
 
     show = _verb(data, verbs, "show", "Draw a contact sheet of some classes.")
@@ -76,7 +80,7 @@ def _list(args: argparse.Namespace) -> int:
     from rich.markup import escape
     from rich.table import Table
 
-    from srwm.data import data_folder
+    from srwm.data import data_folder, procgen
     from srwm.data.places import find_source, own_packs
     from srwm.data.sources import SOURCES
 
@@ -88,8 +92,21 @@ def _list(args: argparse.Namespace) -> int:
     for source in [*SOURCES.values(), *(find_source(name, folder) for name in own_packs(folder))]:
         table.add_row(escape(source.name), _whether_there(source, folder), "\n".join(_about(source)))
     table.add_row("folder:PATH", "", "A folder on this machine that holds a folder of images for each class.")
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(f"[bold]{procgen.NAME}[/]: {procgen.ABOUT}", _whether_procgen(folder), sep="\n")
     return EXIT_OK
+
+
+def _whether_procgen(folder: Path) -> str:
+    from rich.markup import escape
+
+    from srwm.data import procgen
+
+    place = procgen.procgen_folder(folder)
+    if not place.is_dir():
+        return f"Not there; `srwm data fetch {procgen.NAME}` gets it."
+    return f"There, in {escape(str(place))}"
 
 
 def _whether_there(source: "Source", folder: Path) -> str:
@@ -114,8 +131,13 @@ def _about(source: "Source") -> Iterator[str]:
 def _fetch(args: argparse.Namespace) -> int:
     from srwm.data import data_folder
     from srwm.data.fetch import fetch
+    from srwm.data.procgen import NAME, fetch_procgen
 
-    path = fetch(args.name, data_folder(args.data), _report, again=args.again, keep_archives=args.keep_archives)
+    folder, options = data_folder(args.data), {"again": args.again, "keep_archives": args.keep_archives}
+    if args.name == NAME:
+        print(fetch_procgen(folder, _report, **options))
+        return EXIT_OK
+    path = fetch(args.name, folder, _report, **options)
     print(path or f"{args.name} is drawn when it is asked for; there is nothing to fetch.")
     return EXIT_OK
 
@@ -137,23 +159,28 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    from srwm.data import data_folder
+    from srwm.data import data_folder, procgen
     from srwm.data.places import find_source, own_packs, pack_path
     from srwm.data.sources import SOURCES
     from srwm.data.verify import verify_pack
 
     folder = data_folder(args.data)
+    games = procgen.procgen_folder(folder)
     known = {source.pack for source in SOURCES.values() if source.pack}
     if args.names:
-        paths = [pack_path(find_source(name, folder), folder) for name in args.names]
+        paths = [games if name == procgen.NAME else pack_path(find_source(name, folder), folder) for name in args.names]
     else:
         paths = [folder / name for name in sorted({*known, *(f"{name}.npz" for name in own_packs(folder))})]
-        paths = [path for path in paths if path.is_file()]
+        paths = [path for path in paths if path.is_file()] + ([games] if games.is_dir() else [])
     if not paths:
         raise InputError(f"there is no pack in {folder}: run `srwm data fetch NAME`, or name the folder with --data")
+    if games in paths and not games.is_dir():
+        raise InputError(
+            f"{procgen.NAME} is not in {folder}: run `srwm data fetch {procgen.NAME}`, or name the folder with --data"
+        )
     failed = False
     for path in dict.fromkeys(paths):
-        problems = verify_pack(path)
+        problems = procgen.verify_procgen(folder) if path == games else verify_pack(path)
         failed |= bool(problems)
         for line in problems or [f"{path} is sound"]:
             print(line)

@@ -20,19 +20,15 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 
 def _export(args: argparse.Namespace) -> int:
     from srwm.errors import InputError
-    from srwm.fewshot import export_model, load_model
-    from srwm.fewshot.card import model_card
-    from srwm.fewshot.saved import KIND
+    from srwm.experiments import kind_in
     from srwm.runs.run_folder import RunFolder
 
-    run = RunFolder.open(args.run_folder, kind=KIND)
-    result = run.read_result()
-    if result is None or result.get("test") is None:
+    result = RunFolder.open(args.run_folder).read_result()
+    kind = kind_in(args.run_folder)
+    if kind is None or result is None or result.get("test") is None:
         raise InputError(f"{args.run_folder} has not been tested yet: finish it with `srwm train --resume`")
     if (args.out / "model.json").exists():
         raise InputError(f"{args.out} already holds a model; choose another folder")
-    model = load_model(args.run_folder)
-    card = model_card(model.config, result, licence=args.licence, half=args.half)
-    export_model(model, args.out, half=args.half, measured=result, card=card)
+    kind.export(args.run_folder, args.out, result, args.half, args.licence)
     print(args.out)
     return EXIT_OK

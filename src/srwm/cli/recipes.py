@@ -18,19 +18,18 @@ def _recipes(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm import fewshot, sequential
-    from srwm.fewshot.tables import recipes_table
+    from srwm.experiments import all_recipes, kinds
     from srwm.runs.config import to_json
-    from srwm.sequential.tables import recipes_table as streams_table
+    from srwm.runs.recipes import find_recipe, recipe_table, recipes_table
 
-    from ._experiments import find_experiment, recipe_names
-
+    recipes = all_recipes()
+    if args.recipe:
+        recipes = {args.recipe: find_recipe(args.recipe, recipes)}
     if args.json:
-        names = [args.recipe] if args.recipe else recipe_names()
-        print(json.dumps({name: to_json(find_experiment(name).config) for name in names}, indent=2))
+        print(json.dumps({name: to_json(entry.config) for name, entry in recipes.items()}, indent=2))
     elif args.recipe:
-        Console().print(find_experiment(args.recipe).recipe_table())
+        Console().print(recipe_table(args.recipe, recipes[args.recipe]))
     else:
-        Console().print(recipes_table(fewshot.RECIPES))
-        Console().print(streams_table(sequential.RECIPES))
+        for kind in kinds().values():
+            Console().print(recipes_table(kind.recipes))
     return EXIT_OK

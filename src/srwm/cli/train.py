@@ -13,6 +13,7 @@ saves and stops; --resume goes on, with the same result to the last bit. On seve
   srwm train strokes-1shot
   srwm train omniglot-1shot --seed 1 --set train.total_steps=100000
   srwm train omniglot-1shot --set task.source=folder:my-images --set task.image_size=28
+  srwm train omniglot-1shot --set task.source=folder:my-scans --set task.invert=true    # dark ink on light paper
   srwm train sequential-strokes
 """
 
@@ -45,16 +46,15 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _train(args: argparse.Namespace) -> int:
     from rich.console import Console
 
+    from srwm.experiments import find_kind
     from srwm.runs.config import override
 
-    from ._experiments import find_experiment
-
-    chosen = find_experiment(args.recipe)
+    kind = find_kind(args.recipe)
     seed = [] if args.seed is None else [f"seed={args.seed}"]
-    config = override(chosen.config, [*args.set, *seed])
+    config = override(kind.recipes[args.recipe].config, [*args.set, *seed])
     path = args.out or Path("runs") / f"{args.recipe}-{config.seed}"
     console = Console(stderr=True)
-    result, content = chosen.train(
+    result, content = kind.train_run(
         config,
         path,
         resume=args.resume,
@@ -68,6 +68,6 @@ def _train(args: argparse.Namespace) -> int:
         console.print(f"Stopped at step {result.step:,}; go on with --resume --out {path}", soft_wrap=True)
         return EXIT_INTERRUPTED
     if content is not None:
-        Console().print(chosen.result_table(content))
+        Console().print(kind.result_table(content))
         Console().print(f"The run is in {path}", soft_wrap=True, highlight=False)
     return EXIT_OK

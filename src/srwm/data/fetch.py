@@ -9,6 +9,7 @@ from .convert import Report, convert_cifar100, convert_folder, convert_mini_imag
 from .download import Remote, download
 from .pack import Pack, read_pack, write_pack
 from .places import check_name
+from .procgen import NAME as PROCGEN
 from .sources import SOURCES, unknown_source
 from .verify import problems_of_numbers
 
@@ -57,7 +58,7 @@ def fetch(name: str, folder: Path, report: Report, *, again: bool = False, keep_
         RunError: the download failed, or its result could not be written.
     """
     if name not in SOURCES:
-        raise unknown_source(name, [])
+        raise unknown_source(name, [PROCGEN])
     source = SOURCES[name]
     if source.pack is None:
         return None

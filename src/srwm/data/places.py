@@ -5,6 +5,7 @@ from pathlib import Path
 
 from srwm.errors import InputError
 
+from .procgen import NAME as PROCGEN
 from .sources import FOLDER_PREFIX, SOURCES, Source, unknown_source
 
 
@@ -73,7 +74,7 @@ def check_name(name: str) -> None:
     Raises:
         InputError: the name cannot be used.
     """
-    taken = {*SOURCES, *(source.pack.removesuffix(".npz") for source in SOURCES.values() if source.pack)}
+    taken = {PROCGEN, *SOURCES, *(source.pack.removesuffix(".npz") for source in SOURCES.values() if source.pack)}
     if name in taken or name.startswith(FOLDER_PREFIX):
         raise InputError(f"the name {name!r} is taken by a source of this library; choose another")
     letters = name.replace("-", "").replace("_", "")

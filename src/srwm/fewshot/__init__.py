@@ -1,6 +1,6 @@
 """Few-shot learning: a network that learns new classes while it runs, from recipe to result."""
 
-from .config import FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
+from .config import BootstrapConfig, FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
 from .evaluation import Evaluation, evaluate
 from .model import FewShotModel
 from .recipes import RECIPES, Recipe, recipe
@@ -10,6 +10,7 @@ from .trainer import FewShotTrainer
 
 __all__ = [
     "RECIPES",
+    "BootstrapConfig",
     "Evaluation",
     "FewShotConfig",
     "FewShotModel",

@@ -32,6 +32,10 @@ class TaskConfig:
     """Height and width of the images; none for the source's own."""
     channels: int | None = None
     """1 for grey images, 3 for colour; none for the source's own."""
+    invert: bool = False
+    """Whether the images show dark ink on light paper and are to be turned into bright ink on dark, as Omniglot and
+    Strokes are: augmentation fills the corners with black. For a folder of your own; `srwm stream --invert` is the
+    same."""
     augment: float = 0.0
     """Random turns, scalings and shifts of each training image by itself; 0 is none, 1 is strong."""
     augment_episodes: float = 0.0
@@ -45,6 +49,35 @@ class TaskConfig:
                 f"queries={self.queries} cannot take turns as a support of {self.ways} times {self.shots} images; "
                 f"choose a multiple of {self.ways * self.shots}"
             )
+
+
+@dataclass(frozen=True)
+class BootstrapConfig:
+    """Bootstrapped training: a model learns to know after its support what it would know after more images.
+
+    Irie and Schmidhuber (2023), "Accelerating neural self-improvement via bootstrapping", arXiv 2305.01547. A training
+    episode goes on behind its support with further labelled images. Its queries are answered from the state after the
+    support and from the one after these, and the second answers are a target for the first. Validation and test are as
+    ever. All images of an episode pass the vision part together, as in plain training; the authors' code passes
+    support, further images and queries one after the other, so that each has batch statistics of its own.
+    """
+
+    future_shots: int = 0
+    """Further labelled images of each class that a training episode goes on with; 0 for plain training."""
+    target: Literal["answers", "weights"] = "answers"
+    """What is pulled to what it becomes: "answers", by the Kullback-Leibler divergence of the answers after the support
+    from those after the further images; or "weights", by the mean squared difference of each sub-matrix of each layer.
+    No gradient goes through the target."""
+    weight: float = 10.0
+    """Weight of that loss."""
+    support_weight: float = 1.0
+    """Weight of the cross-entropy of the answers after the support, the plain loss."""
+    future_weight: float = 1.0
+    """Weight of the cross-entropy of the answers after the further images, by which the target learns."""
+
+    def __post_init__(self) -> None:
+        weights = ("weight", "support_weight", "future_weight")
+        _at_least(0, **{name: getattr(self, name) for name in ("future_shots", *weights)})
 
 
 @dataclass(frozen=True)
@@ -170,6 +203,8 @@ class FewShotConfig:
     """Seed of the weights, the episodes and the dropout."""
     task: TaskConfig = field(default_factory=TaskConfig)
     """What an episode is."""
+    bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
+    """Whether and how training is bootstrapped."""
     model: ModelConfig = field(default_factory=ModelConfig)
     """The network."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -180,6 +215,17 @@ class FewShotConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**62:
             raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
+        if not self.bootstrap.future_shots:
+            return
+        if self.task.take_turns:
+            raise ValueError("bootstrapped training and task.take_turns do not go together; choose one of them")
+        if self.model.memory in ("fake_srwm", "feed_forward", "none"):
+            raise ValueError(f"memory={self.model.memory!r} remembers nothing, so its training cannot be bootstrapped")
+
+    @property
+    def episode_images(self) -> int:
+        """Images of a training episode."""
+        return self.task.ways * (self.task.shots + self.bootstrap.future_shots) + self.task.queries
 
 
 def _at_least(least: int, **values: int | float) -> None:

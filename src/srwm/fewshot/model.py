@@ -87,6 +87,16 @@ class FewShotModel(nn.Module):
         _, state = self.sequence(known)
         return self.sequence.read(asked, state)
 
+    def learn_features(
+        self, features: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], state: SequenceState | None = None
+    ) -> SequenceState:
+        """Learn from features and their labels, in their order; gradients flow."""
+        return self.sequence(self._with_labels(features, labels), state)[1]
+
+    def read_features(self, query: Float[Tensor, "b q f"], state: SequenceState) -> Float[Tensor, "b q ways"]:
+        """Scores of the classes for each query, none of which changes the state; gradients flow."""
+        return self.sequence.read(self._without_labels(query), state)
+
     @torch.no_grad()
     def learn(self, images: Tensor, labels: Tensor, state: SequenceState | None = None) -> SequenceState:
         """Learn from labelled images, in their order.

@@ -7,10 +7,9 @@ Where the paper and the authors' code differ, the option is named here and its d
 from dataclasses import dataclass, replace
 from typing import Any
 
-from srwm.errors import InputError
-from srwm.runs._nearest import did_you_mean
+from srwm.runs.recipes import find_recipe
 
-from .config import FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
+from .config import BootstrapConfig, FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,7 @@ def recipe(name: str) -> Recipe:
     Raises:
         InputError: if there is none of this name, with the nearest one.
     """
-    if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}{did_you_mean(name, RECIPES)}; `srwm recipes` lists them")
-    return RECIPES[name]
+    return find_recipe(name, RECIPES)
 
 
 NOAM = OptimizerConfig(schedule="noam")
@@ -121,6 +118,12 @@ _RECIPES = {
     ),
     "mini-imagenet-5shot-lstm": Recipe(
         _with(_MINI_5SHOT, **_LSTM_MINI), "mini-ImageNet 5-way 5-shot, the paper's LSTM", 59.0
+    ),
+    "mini-imagenet-10shot-bootstrapped": Recipe(
+        replace(
+            _with(_MINI_5SHOT, task={"shots": 10}, train={"test_sets": 10}), bootstrap=BootstrapConfig(future_shots=5)
+        ),
+        "mini-ImageNet 5-way 10-shot, bootstrapped by 5 further shots; test it with --shots 15, too",
     ),
     "fc100-5shot": Recipe(FC100, "FC100 5-way 5-shot, the paper's SRWM", 44.5),
     "fc100-5shot-deltanet": Recipe(

@@ -12,9 +12,9 @@ from srwm.runs.cuda_graph import record
 from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
 from srwm.runs.gradient_watch import GradientWatch
 from srwm.runs.processes import Processes, average_gradients
+from srwm.runs.saved import load_weights
 
 from .config import OptimizerConfig, TrainConfig
-from .saved import load_weights
 from .schedule import learning_rate
 
 AHEAD = 64

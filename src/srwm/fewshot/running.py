@@ -1,27 +1,23 @@
 """Training and testing a recipe from beginning to end: data, trainer, loop, result."""
 
 import dataclasses
-import time
-from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 
-from srwm.data import ImageSet, load_images
-from srwm.runs.checkpoint import best_checkpoint
-from srwm.runs.config import to_json
-from srwm.runs.devices import choose_device, hardware, set_deterministic
-from srwm.runs.loop import LoopOptions, LoopResult, run_loop
-from srwm.runs.processes import run_on_main, start_processes, stop_processes
-from srwm.runs.run_folder import RunFolder
+from srwm.runs.loop import LoopOptions, LoopResult
+from srwm.runs.processes import Processes
+from srwm.runs.training import train_in_folder
 
-from .config import FewShotConfig, TaskConfig
-from .evaluation import Evaluation, evaluate
-from .saved import KIND, load_weights
+from .config import FewShotConfig, TrainConfig
+from .evaluation import evaluate
+from .images import image_loader
+from .saved import KIND
 from .trainer import FewShotTrainer
+
+__all__ = ["MAY_CHANGE", "image_loader", "loop_options", "options_of", "train_run"]
 
 MAY_CHANGE = (
     "train.total_steps",
@@ -64,100 +60,48 @@ def train_run(
         InputError: if the data, the folder or the device do not fit.
         RunError: if something fails on the way.
     """
-    console = console or Console(stderr=True)
-    place = choose_device(device)
-    processes = start_processes(str(place))
-    try:
-        place = torch.device(processes.device)
-        set_deterministic(config.train.deterministic)
-        load = image_loader(config.task, data)
-        training, validation = load("train"), load("validation")
-        trainer = FewShotTrainer(config, training, validation, place, processes)
-        folder = run_on_main(processes, lambda: open_run(path, config, resume)) or RunFolder.open(path, kind=KIND)
-        result = run_loop(
-            trainer,
-            folder,
-            loop_options(config, tensorboard),
-            processes=processes,
-            console=console,
-            meta={"image_shape": list(training.images.shape[1:]), "hardware": hardware(place)},
-        )
-        if result.interrupted or not processes.is_main:
-            return result, None
-        return result, _finish(config, folder, trainer, result, load if test else None)
-    finally:
-        stop_processes()
+    load = image_loader(config.task, data)
 
+    def make_trainer(place: torch.device, processes: Processes) -> FewShotTrainer:
+        return FewShotTrainer(config, load("train"), load("validation"), place, processes)
 
-def open_run(path: Path, config: FewShotConfig, resume: bool) -> RunFolder:
-    """Make the folder of a run, or open the one that is to go on."""
-    if resume and (path / "config.json").exists():
-        return RunFolder.resume(path, to_json(config), kind=KIND, may_change=MAY_CHANGE, config_type=FewShotConfig)
-    return RunFolder.create(path, to_json(config), kind=KIND)
+    def finish(trainer: FewShotTrainer) -> dict[str, Any]:
+        if not test:
+            return {"test": None}
+        train, images = config.train, load("test").to(trainer.device)
+        tested = evaluate(trainer.model, images, config.task, sets=train.test_sets, episodes=train.test_episodes)
+        return {"test": dataclasses.asdict(tested)}
+
+    return train_in_folder(
+        config,
+        path,
+        kind=KIND,
+        options=loop_options(config, tensorboard),
+        make_trainer=make_trainer,
+        finish=finish,
+        meta=lambda trainer: {"image_shape": list(trainer.model.image_shape)},
+        may_change=MAY_CHANGE,
+        deterministic=config.train.deterministic,
+        resume=resume,
+        device=device,
+        console=console,
+    )
 
 
 def loop_options(config: FewShotConfig, tensorboard: bool = False) -> LoopOptions:
     """When the loop of a recipe does what."""
-    task, train = config.task, config.train
+    return options_of(config.train, config.train.batch_size * config.episode_images, tensorboard)
+
+
+def options_of(train: TrainConfig, images_per_step: int, tensorboard: bool) -> LoopOptions:
+    """What the loop needs of a training on images."""
     return LoopOptions(
         total_steps=train.total_steps,
         log_every=train.log_every,
         validate_every=train.validate_every,
         checkpoint_every=train.checkpoint_every,
         stop_at=train.stop_at,
-        items_per_step=train.batch_size * (task.ways * task.shots + task.queries),
+        items_per_step=images_per_step,
         item="images",
         tensorboard=tensorboard,
     )
-
-
-def image_loader(task: TaskConfig, data: Path | None) -> Callable[[Any], ImageSet]:
-    """A function from the name of a split to its images, of the size that the task asks for."""
-    return lambda split: load_images(
-        task.source, split, folder=data, image_size=task.image_size, channels=task.channels
-    )
-
-
-def _finish(
-    config: FewShotConfig,
-    folder: RunFolder,
-    trainer: FewShotTrainer,
-    result: LoopResult,
-    load: Callable[[Any], ImageSet] | None,
-) -> dict[str, Any]:
-    """Test the best checkpoint and write the result."""
-    best = best_checkpoint(folder.checkpoints_path)
-    if best is not None:
-        load_weights(trainer.model, best.groups["weights"], best.path)
-    tested: Evaluation | None = None
-    if load is not None:
-        train = config.train
-        images = load("test").to(trainer.device)
-        tested = evaluate(trainer.model, images, config.task, sets=train.test_sets, episodes=train.test_episodes)
-    content = {
-        "format": 1,
-        "kind": KIND,
-        "recipe": config.recipe,
-        "seed": config.seed,
-        "step": result.step,
-        "score": result.score,
-        "score_step": result.score_step,
-        "parameters": sum(p.numel() for p in trainer.model.parameters()),
-        "test": None if tested is None else dataclasses.asdict(tested),
-        "seconds": round(training_seconds(folder), 1),
-        "date": date.fromtimestamp(time.time()).isoformat(),
-        "hardware": hardware(trainer.device),
-    }
-    folder.write_result(content)
-    return content
-
-
-def training_seconds(folder: RunFolder) -> float:
-    """Seconds that all parts of a run took together."""
-    from srwm.runs.metrics import read_metrics
-
-    total = last = 0.0
-    for record in read_metrics(folder.timing_path):
-        seconds = float(record["seconds"])
-        total, last = (total + last, seconds) if seconds < last else (total, seconds)
-    return total + last

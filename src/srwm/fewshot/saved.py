@@ -1,32 +1,20 @@
-"""Trained models on disk: in the folder of a run, or exported to a small folder of their own.
+"""Trained few-shot models on disk: those that come with the package, of runs, and exported ones."""
 
-An exported model is a folder with `weights.safetensors`, `model.json` (format number, configuration, image shape, what
-was measured) and `README.md`, its card.
-"""
-
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
-from torch import Tensor, nn
 
 from srwm.errors import InputError
-from srwm.runs._json import read_object
 from srwm.runs._nearest import did_you_mean
-from srwm.runs.atomic import write_atomically
-from srwm.runs.checkpoint import best_checkpoint, latest_checkpoint
 from srwm.runs.config import from_json, to_json
-from srwm.runs.run_folder import RunFolder
+from srwm.runs.saved import SavedModel, load_weights, read_model, write_model
 
 from .config import FewShotConfig
 from .model import FewShotModel
 
 KIND = "few-shot"
-FORMAT = 1
 SHIPPED = Path(__file__).parent.parent / "models"
 """Where the models lie that come with the package."""
 
@@ -46,21 +34,19 @@ def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewSh
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    path = Path(name)
-    if (path / "model.json").is_file():
-        model = _load_exported(path)
-    elif (path / "config.json").is_file():
-        model = _load_run(path)
-    elif (SHIPPED / str(name) / "model.json").is_file():
-        model = _load_exported(SHIPPED / str(name))
-    elif path.exists():
-        raise InputError(f"{path} is neither the folder of a run nor that of an exported model")
-    else:
+    path, shipped = Path(name), SHIPPED / str(name)
+    is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
+    if not is_there and (shipped / "model.json").is_file():
+        path = shipped
+    elif not path.exists():
         known = shipped_models()
         raise InputError(
             f"there is no model {str(name)!r}{did_you_mean(str(name), known)}; with the package come "
             f"{', '.join(known) or 'none'}, and the folder of a run can be named by its path"
         )
+    saved = read_model(path, KIND)
+    model = build_model(from_json(FewShotConfig, saved.config), _image_shape(saved))
+    load_weights(model, saved.weights, saved.path)
     return model.to(device).eval()
 
 
@@ -77,55 +63,16 @@ def export_model(model: FewShotModel, folder: Path, *, half: bool, measured: Map
     Raises:
         RunError: if it cannot be written.
     """
-    tensors = {
-        name: tensor.detach().to("cpu", torch.float16 if half else tensor.dtype).contiguous()
-        for name, tensor in model.state_dict().items()
-    }
-    about = {
-        "format": FORMAT,
-        "kind": KIND,
-        "config": to_json(model.config),
-        "image_shape": list(model.image_shape),
-        "measured": dict(measured),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "weights.safetensors", safetensors.torch.save(tensors))
-    write_atomically(folder / "README.md", card.encode())
-    # Last, because a folder is taken for a model by this file.
-    write_atomically(folder / "model.json", (json.dumps(about, indent=2) + "\n").encode())
-
-
-def _load_exported(folder: Path) -> FewShotModel:
-    file = folder / "model.json"
-    about = read_object(file)
-    if (about.get("kind"), about.get("format")) != (KIND, FORMAT):
-        raise InputError(f"{file} is not a {KIND} model of format {FORMAT}")
-    if not isinstance(about.get("config"), dict):
-        raise InputError(f"{file} has no proper config")
-    try:
-        weights = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"the weights of the model in {folder} are broken: {error}") from error
-    model = build_model(from_json(FewShotConfig, about["config"]), _image_shape(about, file))
-    load_weights(model, weights, folder)
-    return model
-
-
-def _load_run(folder: Path) -> FewShotModel:
-    run = RunFolder.open(folder, kind=KIND)
-    checkpoint = best_checkpoint(run.checkpoints_path) or latest_checkpoint(run.checkpoints_path)
-    if checkpoint is None:
-        raise InputError(f"the run in {folder} has no checkpoint yet")
-    model = build_model(from_json(FewShotConfig, run.config), _image_shape(checkpoint.meta, checkpoint.path))
-    load_weights(model, checkpoint.groups["weights"], checkpoint.path)
-    return model
-
-
-def _image_shape(about: Mapping[str, Any], where: Path) -> tuple[int, int, int]:
-    match about.get("image_shape"):
-        case [int(channels), int(height), int(width)] if min(channels, height, width) > 0:
-            return channels, height, width
-    raise InputError(f"{where} has no proper image_shape")
+    write_model(
+        model,
+        folder,
+        kind=KIND,
+        config=to_json(model.config),
+        half=half,
+        measured=measured,
+        card=card,
+        more={"image_shape": list(model.image_shape)},
+    )
 
 
 def build_model(config: FewShotConfig, image_shape: tuple[int, int, int]) -> FewShotModel:
@@ -139,13 +86,8 @@ def build_model(config: FewShotConfig, image_shape: tuple[int, int, int]) -> Few
         raise InputError(f"the model cannot be built: {error}") from error
 
 
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
-    """Fill a model with weights, in place, and refuse those of another one."""
-    own = model.state_dict()
-    for name in sorted({*own, *weights}):
-        came, wanted = (list(each[name].shape) if name in each else "absent" for each in (weights, own))
-        if came != wanted:
-            raise InputError(f"{origin} is of another model: {name} is {came} there and {wanted} here")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(weights[name])
+def _image_shape(saved: SavedModel) -> tuple[int, int, int]:
+    match saved.about.get("image_shape"):
+        case [int(channels), int(height), int(width)] if min(channels, height, width) > 0:
+            return channels, height, width
+    raise InputError(f"{saved.file} has no proper image_shape")

@@ -1,4 +1,4 @@
-"""Results and recipes as tables for a terminal, ours beside the paper's."""
+"""Results as tables for a terminal, ours beside the paper's."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,10 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from srwm.runs.config import describe
-
 from .evaluation import Evaluation
-from .recipes import Recipe
 
 
 def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
@@ -53,29 +50,3 @@ def percent_with_interval(tested: Evaluation) -> str:
     """Accuracy with its interval over sets, or over episodes where there is one set, if there is one."""
     interval = tested.interval_episodes if tested.interval_sets is None else tested.interval_sets
     return f"{tested.accuracy:.2%}" + ("" if interval is None else f" ± {interval:.2%}")
-
-
-def recipes_table(recipes: Mapping[str, Recipe]) -> Table:
-    """All recipes, one a line."""
-    table = Table("recipe", "what it is")
-    table.add_column("paper", justify="right")
-    for name, entry in recipes.items():
-        table.add_row(name, entry.title, "-" if entry.paper is None else f"{entry.paper:.1f}%")
-    return table
-
-
-def recipe_table(name: str, entry: Recipe) -> Table:
-    """Every value of a recipe, with what it means."""
-    table = Table("key", "value", "what it means", title=f"{name}: {entry.title}")
-    for field in describe(entry.config):
-        table.add_row(field.name, escape(shown_value(field.default)), escape(field.text))
-    return table
-
-
-def shown_value(value: Any) -> str:
-    """A value of a recipe, as it is written on the command line."""
-    if value is None:
-        return "none"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}={part}" for name, part in value.items()) or "-"
-    return str(value)

@@ -10,6 +10,7 @@ from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
 from srwm.runs.processes import Processes
 
 from .augment import jitter
+from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
 from .evaluation import embed, right_answers
 from .model import FewShotModel, to_unit
@@ -50,7 +51,9 @@ class FewShotTrainer(RecordedTrainer):
         task, train = config.task, config.train
         processes = processes or Processes()
         check_shares(train.batch_size, train.accumulate, processes)
-        check_enough(training, task.ways, task.shots, task.queries)
+        # Further images of bootstrapped training are drawn with the queries, before them.
+        self._future = task.ways * config.bootstrap.future_shots
+        check_enough(training, task.ways, task.shots, self._future + task.queries)
         check_enough(validation, task.ways, task.shots, 1)
         torch.manual_seed(config.seed)
         channels, height, width = training.images.shape[1:]
@@ -62,7 +65,7 @@ class FewShotTrainer(RecordedTrainer):
             config.optimizer,
             train,
             hidden_size=config.model.hidden_size,
-            sums=1,
+            sums=2 if self._future else 1,
             device=device,
             processes=processes,
         )
@@ -72,21 +75,27 @@ class FewShotTrainer(RecordedTrainer):
         self.start()
 
     def draw(self, steps: Tensor) -> Episodes:
-        """Draw the episodes of some steps."""
-        task = self.config.task
-        return draw_episodes(
+        """Draw the episodes of some steps; the further images of bootstrapped training stand before the queries."""
+        task, future = self.config.task, self._future
+        drawn = draw_episodes(
             self.training,
             steps,
             batch_size=self.config.train.batch_size,
             ways=task.ways,
             shots=task.shots,
-            queries=task.queries,
+            queries=future + task.queries,
             seed=self.config.seed,
             stream=TRAINING,
         )
+        if not future:
+            return drawn
+        # Class after class as they are drawn; they come in any order, as the support does.
+        key = order_key(self.config.seed, steps)
+        query, labels = (shuffled_first(field, future, key) for field in (drawn.query, drawn.query_labels))
+        return drawn._replace(query=query, query_labels=labels)
 
     def loss(self, batch: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy over the queries, and the share of right answers, summed over the episodes."""
+        """Mean cross-entropy over the queries, or the bootstrapped loss; shares of right answers times the episodes."""
         episodes, task = Episodes(*batch), self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
         if task.augment or task.augment_episodes:
@@ -108,18 +117,32 @@ class FewShotTrainer(RecordedTrainer):
             _turns(field, size) if task.take_turns else (field[:, :size], field[:, size:])
             for field in (features, labels)
         )
-        scores = self.model.answer(support, known, query)
+        if self._future:
+            (further, query), (later, wanted) = (
+                (field[:, : self._future], field[:, self._future :]) for field in (query, wanted)
+            )
+            loss, *answers = bootstrapped_loss(
+                self.model,
+                Labelled(support, known),
+                Labelled(further, later),
+                Labelled(query, wanted),
+                self.config.bootstrap,
+            )
+        else:
+            answers = [self.model.answer(support, known, query)]
+            loss = F.cross_entropy(answers[0].flatten(0, 1), wanted.flatten())
         # The share of right answers counts once for each episode, however many turns it has.
-        right = (scores.detach().argmax(dim=-1) == wanted).float().mean() * len(episodes.support)
-        loss = F.cross_entropy(scores.flatten(0, 1), wanted.flatten())
+        right = [(scores.detach().argmax(dim=-1) == wanted).float().mean() for scores in answers]
         if task.metric_loss:
             nearness = nearness_to_means(support, known, query, task.ways)
             loss = loss + task.metric_loss * F.cross_entropy(nearness.flatten(0, 1), wanted.flatten())
-        return loss, right[None]
+        return loss, torch.stack(right) * len(episodes.support)
 
     def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
-        """The share of right answers."""
-        return {"train/accuracy": sums[0] / (steps * self.config.train.batch_size)}
+        """The share of right answers; of bootstrapped training also that after the further images."""
+        episodes = steps * self.config.train.batch_size
+        names = ("train/accuracy", "train/future_accuracy")[: len(sums)]
+        return {name: right / episodes for name, right in zip(names, sums, strict=True)}
 
     def validate(self, step: int) -> dict[str, float]:
         """Accuracy on episodes of classes that are not trained on; always the same episodes."""

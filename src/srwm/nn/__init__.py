@@ -13,6 +13,7 @@ from ._state import (
     SRDeltaNetState,
     State,
     map_state,
+    named_tensors,
 )
 from .block import Block
 from .check import LayerContractError, check_layer
@@ -46,4 +47,5 @@ __all__ = [
     "State",
     "check_layer",
     "map_state",
+    "named_tensors",
 ]

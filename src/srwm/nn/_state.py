@@ -1,6 +1,6 @@
 """What layers carry from one call to the next: named tuples of tensors, batch first, in which zeros mean "new"."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
@@ -45,6 +45,16 @@ def map_state(function: Callable[[Tensor], Tensor], state: AnyState) -> AnyState
         raise ValueError(f"a state holds a {type(state).__name__}; wanted tensors, or tuples of tensors")
     parts = [map_state(function, part) for part in state]
     return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
+
+
+def named_tensors(state: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Give every tensor of a state with its dotted name, in the order of `map_state`."""
+    if isinstance(state, Tensor):
+        yield prefix or "state", state
+        return
+    names = getattr(state, "_fields", range(len(state)))
+    for name, part in zip(names, state, strict=True):
+        yield from named_tensors(part, f"{prefix}.{name}" if prefix else str(name))
 
 
 def reset_rows(state: AnyState, is_first: Tensor) -> AnyState:

@@ -10,6 +10,11 @@
 | `gradient_watch` | the guard against NaN |
 | `processes` | several processes under `torchrun` |
 | `devices` | where to compute, how exactly, and on what hardware |
+| `training` | a recipe trained in a run folder from beginning to end, for any kind of run |
+| `saved` | trained models on disk, in run folders and exported |
+| `card` | the card of an exported model |
+| `recipes` | named configurations, found by name and shown as tables |
+| `kind` | what a kind of run offers to the commands that serve every kind |
 
 Import from the modules: those that only read a run folder (`config`, `metrics`, `run_folder`) do not load torch.
 """

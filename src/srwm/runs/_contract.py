@@ -64,8 +64,9 @@ class LoopOptions:
     """A checkpoint; also after the last step, after a validation better than all before, and on Ctrl-C."""
     keep_checkpoints: int = 2
     """The newest ones that stay, besides the best."""
-    score: str = "validation/accuracy"
-    """The number of `validate` that says which checkpoint is best; higher is better."""
+    score: str | None = "validation/accuracy"
+    """The number of `validate` that says which checkpoint is best; higher is better. None for no validation: the newest
+    checkpoint is then what the run came to."""
     stop_at: float | None = None
     """Stop once the score has reached this."""
     items_per_step: int = 1

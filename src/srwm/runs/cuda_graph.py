@@ -8,7 +8,7 @@ WARM_UPS = 3
 """Runs before the recording: libraries choose their algorithms, Triton compiles, buffers are made."""
 
 
-def record(step: Callable[[], None]) -> Callable[[], None]:
+def record(step: Callable[[], None], *, priority: int = 0) -> Callable[[], None]:
     """Record a step in a CUDA graph.
 
     The step runs a few times on the way, so whatever it changes must be put back afterwards, in place: the graph holds
@@ -16,17 +16,18 @@ def record(step: Callable[[], None]) -> Callable[[], None]:
 
     Args:
         step: does all its work on the current CUDA stream, without waiting for it, on tensors that stay where they are.
+        priority: of its kernels where others run at the same time; -1 goes before 0.
 
     Returns:
         A function that replays the step.
     """
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream(priority=priority)
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(WARM_UPS):
             step()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=stream):
         step()
     return graph.replay

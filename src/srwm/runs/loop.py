@@ -133,7 +133,7 @@ class _Loop:
         for record in read_metrics(folder.metrics_path) if folder.metrics_path.exists() else []:
             if record.get("event") == "notice":
                 self.notices.add(record["text"])
-            elif isinstance(record.get(options.score), float):
+            elif options.score is not None and isinstance(record.get(options.score), float):
                 self._note_score(record[options.score], record["step"])
 
     def open_files(self, stack: contextlib.ExitStack) -> None:
@@ -210,10 +210,10 @@ class _Loop:
 
     def _validate(self, numbers: dict[str, float]) -> tuple[bool, float | None]:
         """Add what validation measures, where it is due; say whether the score is the best so far, and the score."""
-        if not self._is_due(self.options.validate_every):
+        name = self.options.score
+        if name is None or not self._is_due(self.options.validate_every):
             return False, None
         measured = self.trainer.validate(self.status.step)
-        name = self.options.score
         if name not in measured:
             raise InputError(
                 f"the score {name!r} is not measured; there are {', '.join(measured)}{did_you_mean(name, measured)}"

@@ -74,8 +74,8 @@ def start_processes(device: str = "cpu") -> Processes:
             )
         device = f"cuda:{local_rank}"
         torch.cuda.set_device(local_rank)
-    # Imported later, by an optimizer say, this module would keep the group as a default argument. Its threads would then
-    # outlive `stop_processes`, and one that frees a tensor while Python ends aborts the process.
+    # Imported later, by an optimizer say, this module would keep the group as a default argument. Its threads would
+    # then outlive `stop_processes`, and one that frees a tensor while Python ends aborts the process.
     importlib.import_module("torch.distributed.nn.functional")
     try:
         dist.init_process_group("nccl" if on_gpu else "gloo", rank=rank, world_size=count)

@@ -12,6 +12,7 @@ from torch import Tensor
 from srwm.data import ImageSet, check_enough, load_images
 from srwm.data.load import Split
 from srwm.errors import InputError
+from srwm.fewshot.images import inverted
 
 from .config import Normalise, StreamConfig
 
@@ -117,7 +118,7 @@ def load_bank(stream: StreamConfig, split: Split, data: Path | None = None) -> B
                 plain, split, folder=data, image_size=stream.image_size, channels=stream.channels
             )
         one = loaded[plain]
-        sets.append(one if word == plain else replace(one, name=f"{one.name}{INVERTED}", images=255 - one.images))
+        sets.append(one if word == plain else inverted(one))
     bank = Bank.of_sets(set_names(stream), sets, [words.index(word) for word in stream.sources])
     bank.check_enough(stream)
     return bank

@@ -7,10 +7,9 @@ differ, the option is named in `config` and its default is the paper's.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from srwm.errors import InputError
 from srwm.fewshot.config import ModelConfig, OptimizerConfig
 from srwm.fewshot.recipes import DELTANET, HEARD
-from srwm.runs._nearest import did_you_mean
+from srwm.runs.recipes import find_recipe
 
 from .config import SequentialConfig, StreamConfig, TrainConfig
 
@@ -42,9 +41,7 @@ def recipe(name: str) -> Recipe:
     Raises:
         InputError: if there is none of this name, with the nearest one.
     """
-    if name not in RECIPES:
-        raise InputError(f"there is no recipe {name!r}{did_you_mean(name, RECIPES)}; `srwm recipes` lists them")
-    return RECIPES[name]
+    return find_recipe(name, RECIPES)
 
 
 _OM, _MI = "omniglot", "mini-imagenet"

@@ -8,11 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from srwm.fewshot.evaluation import t_95
-from srwm.fewshot.tables import shown_value
-from srwm.runs.config import describe
 
 from .evaluation import Evaluation, Measured, OrderMeasures, SegmentMeasures
-from .recipes import Figures, Recipe
+from .recipes import Figures
 
 
 def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
@@ -108,23 +106,6 @@ def read_evaluation(test: Mapping[str, Any]) -> Evaluation:
     ]
     changed = {"sets": tuple(test["sets"]), "instances": tuple(test["instances"]), "orders": tuple(orders)}
     return Evaluation(**{**test, **changed})
-
-
-def recipes_table(recipes: Mapping[str, Recipe]) -> Table:
-    """All recipes, one a line."""
-    table = Table("recipe", "what it is")
-    table.add_column("paper", justify="right")
-    for name, entry in recipes.items():
-        table.add_row(name, entry.title, "-" if entry.paper is None else f"{entry.paper:.1f}%")
-    return table
-
-
-def recipe_table(name: str, entry: Recipe) -> Table:
-    """Every value of a recipe, with what it means."""
-    table = Table("key", "value", "what it means", title=f"{name}: {entry.title}")
-    for field in describe(entry.config):
-        table.add_row(field.name, escape(shown_value(field.default)), escape(field.text))
-    return table
 
 
 def _read_segment(segment: Mapping[str, Any]) -> SegmentMeasures:

@@ -5,9 +5,10 @@ import math
 import os
 import re
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from srwm.errors import InputError
 
@@ -26,7 +27,7 @@ class Result:
     score: float | None
     """Best accuracy in validation, where the run validated."""
     test: float | None
-    """Accuracy in the test, where the run did one."""
+    """Accuracy in the test, or another score that the run's kind is judged by, where the run did a test."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,12 @@ def read_result(job: Job, out: Path) -> Result | None:
             f"{path} is of recipe {data.get('recipe')!r} and seed {data.get('seed')!r}, "
             f"and was to be of {job.recipe!r} and {job.seed!r}"
         )
-    test = data.get("test")
-    score, step = _number(data.get("score")), data.get("step")
-    accuracy = _number(test.get("accuracy")) if isinstance(test, dict) else None
-    missing = (data.get("score") is not None and score is None) or (test is not None and accuracy is None)
+    said = _test_number(data)
+    score, step, test = _number(data.get("score")), data.get("step"), _number(said)
+    missing = (data.get("score") is not None and score is None) or (said is not None and test is None)
     if missing or not isinstance(step, int):
-        raise InputError(f"{path} lacks a number: it says step {step!r}, score {data.get('score')!r}, test {test!r}")
-    return Result(step, score, accuracy)
+        raise InputError(f"{path} lacks a number: it says step {step!r}, score {data.get('score')!r}, test {said!r}")
+    return Result(step, score, test)
 
 
 def is_finished(job: Job, out: Path) -> bool:
@@ -129,6 +129,21 @@ def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
 
 def _failed(job: Job, out: Path, reason: str) -> Outcome:
     return Outcome(job, "failed", reason, tail=last_lines(job.log(out)))
+
+
+def _test_number(data: Mapping[str, Any]) -> object:
+    """What a result says a test came to: None for no test or no single number, and text for something broken."""
+    if "test_score" in data:
+        return data["test_score"]
+    match data.get("test"):
+        case {"accuracy": int() | float() as accuracy}:
+            return accuracy
+        case dict(measures) if measures and "accuracy" not in measures:
+            return None
+        case None:
+            return None
+        case broken:
+            return repr(broken)
 
 
 def _number(value: object) -> float | None:

@@ -27,10 +27,11 @@ def check_with_recipes(recipe: str, overrides: Sequence[str]) -> None:
     Raises:
         InputError: if there is no such recipe or it cannot be changed so, with the nearest right name.
     """
-    from srwm.fewshot.recipes import recipe as find
+    from srwm.experiments import all_recipes
     from srwm.runs.config import override
+    from srwm.runs.recipes import find_recipe
 
-    override(find(recipe).config, overrides)
+    override(find_recipe(recipe, all_recipes()).config, overrides)
 
 
 def sweep(

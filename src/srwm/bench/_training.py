@@ -1,0 +1,101 @@
+"""How fast recipes train: whole steps, timed in turns, as a table and a file."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from srwm.runs.config import override
+from srwm.runs.devices import choose_device, hardware, set_deterministic
+from srwm.runs.loop import LoopOptions, Trainer
+from srwm.runs.recipes import Recipe, find_recipe
+
+from ._measure import interleaved_ms
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recipe's speed."""
+
+    recipe: str
+    precision: str
+    step_ms: float
+    item: str
+    items_per_step: int
+    items_per_second: float
+
+
+def bench_training(
+    names: Sequence[str],
+    recipes: Mapping[str, Recipe],
+    *,
+    make_trainer: Callable[[Any, torch.device], Trainer],
+    loop_options: Callable[[Any], LoopOptions],
+    title: str,
+    note: str = "",
+    device_name: str,
+    assignments: Sequence[str],
+    json_path: Path | None,
+    budget_s: float,
+) -> int:
+    """Time the whole training step of recipes, in turns.
+
+    Args:
+        names: of the recipes.
+        recipes: those of their kind.
+        make_trainer: from a configuration and a device to a trainer on random data.
+        loop_options: from a configuration to what says how much a step works through.
+        title: of the table.
+        note: printed behind the line on the machine.
+        device_name: "auto", "cpu" or "cuda".
+        assignments: changes to all of them, such as `train.precision=bfloat16`.
+        json_path: where to write the results too; None for nowhere.
+        budget_s: about how long each is measured.
+
+    Returns:
+        The exit status.
+    """
+    device = choose_device(device_name)
+    configs = [override(find_recipe(name, recipes).config, assignments) for name in names]
+    set_deterministic(all(config.train.deterministic for config in configs))
+    steps = {config.recipe: _stepper(make_trainer(config, device)) for config in configs}
+    times = interleaved_ms(steps, device, budget_s)
+    rows = []
+    for config in configs:
+        options, step_ms = loop_options(config), times[config.recipe]
+        number = options.items_per_step
+        rows.append(
+            Row(config.recipe, config.train.precision, step_ms, options.item, number, number / step_ms * 1e3)
+        )
+    about = {**hardware(device), "date": date.today().isoformat(), "set": list(assignments)}
+    console = Console()
+    console.print(_table(title, rows))
+    console.print(f"{about['device']}, torch {about['versions']['torch']}, {about['date']}{note}")
+    if json_path is not None:
+        content = {"about": about, "rows": [asdict(row) for row in rows]}
+        json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def _stepper(trainer: Trainer) -> Callable[[], object]:
+    """A call that does the next training step."""
+    count = iter(range(10**9))
+    return lambda: trainer.train_step(next(count))
+
+
+def _table(title: str, rows: Sequence[Row]) -> Table:
+    table = Table("recipe", "precision", title=title)
+    item = rows[0].item
+    for heading in ("ms a step", f"{item} a step", f"{item}/s"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            row.recipe, row.precision, f"{row.step_ms:.3f}", f"{row.items_per_step:,}", f"{row.items_per_second:,.0f}"
+        )
+    return table

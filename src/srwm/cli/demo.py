@@ -1,0 +1,63 @@
+"""`srwm demo`: teach a network one's own drawings on a local page."""
+
+import argparse
+
+from ._parser import EXIT_OK, Commands, Parser
+
+_EPILOG = """\
+Draw one example of each character, then another one: the network says which it is, and shows how it rewrites its own
+weights to know. The page is served on this machine (127.0.0.1) for this machine alone, and needs no network. Ctrl-C
+ends it.
+
+  srwm demo
+  srwm demo runs/quickstart-1 --port 9000 --no-browser
+"""
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    demo = parser.add_command(commands, "demo", "Teach a network your own drawings, and watch it rewrite itself.")
+    demo.epilog = _EPILOG
+    demo.formatter_class = argparse.RawDescriptionHelpFormatter
+    demo.add_argument(
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="a few-shot model that comes with srwm, or the folder of a run (default: the one that comes with srwm, "
+        "else the newest run of the quick start)",
+    )
+    demo.add_argument("--model", dest="named", metavar="MODEL", help="the same, by name")
+    demo.add_argument("--port", type=int, metavar="N", help="where the page is (default: 8731; 0 for any free port)")
+    demo.add_argument("--no-browser", action="store_true", help="do not open the page, only say where it is")
+    demo.set_defaults(run=_demo)
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from srwm.errors import InputError
+
+    if args.model is not None and args.named is not None:
+        raise InputError(f"two models are named, {args.model} and {args.named}; wanted one")
+    try:
+        from srwm.demo import choose_model, create_app, listen, serve
+        from srwm.demo.serve import PORT
+    except ModuleNotFoundError as error:
+        raise InputError(f"the page needs the package {error.name}; run `pip install 'srwm[demo]'`") from error
+    import torch
+
+    from srwm.fewshot import load_model
+
+    # One image at a time is too little work to share.
+    torch.set_num_threads(1)
+    name = args.model or args.named or choose_model()
+    app = create_app(load_model(name), str(name))
+    listening = listen(PORT if args.port is None else args.port)
+
+    def ready(url: str) -> None:
+        print(f"{name} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
+
+    try:
+        serve(app, listening, browser=not args.no_browser, ready=ready)
+    except KeyboardInterrupt:
+        # The way in which it is meant to end.
+        print("Ended.")
+    return EXIT_OK

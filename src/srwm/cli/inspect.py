@@ -1,0 +1,160 @@
+"""`srwm inspect`: watch a trained model rewrite its own weights."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from srwm.errors import InputError
+
+from ._parser import EXIT_OK, Commands, Parser
+
+if TYPE_CHECKING:
+    from srwm.inspect.watching import Watched
+
+_EPILOG = """\
+A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
+streams is shown one stream. What happens is recorded step by step, for every layer and head, and drawn:
+
+  rates.png, rates-by-head.png   learning rates over time
+  change.png                     how far each part of the matrices, and the function they compute, has moved
+  ranks.png                      effective rank and singular values of the change
+  heads.png                      the heads compared
+  past.png                       which past images each answer rests on
+  film.gif                       with --film: the matrices of the layer that moved most, rewriting themselves
+
+  srwm inspect runs/my-run
+  srwm inspect runs/my-run --film --out pictures
+  srwm inspect runs/my-run --episodes 100 --json --no-plots    # statistics over many episodes
+  srwm inspect runs/my-stream --every 5 --layers 0 --heads 0,1
+"""
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    inspect = parser.add_command(commands, "inspect", "Watch a trained model rewrite its own weights, and draw it.")
+    inspect.epilog = _EPILOG
+    inspect.formatter_class = argparse.RawDescriptionHelpFormatter
+    inspect.add_argument("model", metavar="MODEL", help="a model that comes with srwm, or the folder of a run")
+    inspect.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="where the pictures go (default: inspect/ in a run, else inspect-NAME)",
+    )
+    inspect.add_argument("--episodes", type=int, default=1, metavar="N", help="episodes or streams (default: 1)")
+    inspect.add_argument(
+        "--questions", type=int, metavar="N", help="of each few-shot episode (default: one for each class)"
+    )
+    inspect.add_argument("--shots", type=int, metavar="K", help="labelled images a class (default: the recipe's)")
+    inspect.add_argument("--source", metavar="SOURCE", help="other images than the recipe's; see `srwm data list`")
+    inspect.add_argument(
+        "--split", choices=("test", "validation", "train"), default="test", help="which classes (default: test)"
+    )
+    inspect.add_argument("--seed", type=int, default=0, help="seed of the drawing (default: 0)")
+    inspect.add_argument("--rows", type=_numbers, metavar="N,N", help="rows to record, from 0 on (default: all)")
+    inspect.add_argument("--layers", type=_numbers, metavar="N,N", help="layers to record, from 0 on (default: all)")
+    inspect.add_argument("--heads", type=_numbers, metavar="N,N", help="heads to record, from 0 on (default: all)")
+    inspect.add_argument("--every", type=int, default=1, metavar="N", help="record every N-th step (default: 1)")
+    inspect.add_argument("--film", action="store_true", help="also write film.gif")
+    inspect.add_argument(
+        "--paper-band", action="store_true", help="mark the paper's learning rates in games in rates.png"
+    )
+    inspect.add_argument("--no-plots", action="store_true", help="draw nothing")
+    inspect.add_argument("--save", action="store_true", help="also write the record, for srwm.inspect.Inspection.load")
+    inspect.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    inspect.add_argument("--device", default="cpu", help="auto, cpu, cuda or cuda:N (default: cpu)")
+    inspect.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
+    )
+    inspect.set_defaults(run=_inspect)
+
+
+def _numbers(text: str) -> list[int]:
+    """Read whole numbers with commas between them."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}; wanted whole numbers with commas between them") from None
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    import json
+
+    from rich.console import Console
+
+    from srwm.experiments import kind_in
+    from srwm.inspect.summary import summarise, summary_note, summary_table
+    from srwm.inspect.watching import WatchOptions, watch
+
+    options = WatchOptions(
+        split=args.split,
+        episodes=args.episodes,
+        questions=args.questions,
+        shots=args.shots,
+        source=args.source,
+        seed=args.seed,
+        device=args.device,
+        data=args.data,
+        recorder={"layers": args.layers, "heads": args.heads, "rows": args.rows, "every": args.every},
+    )
+    if args.film and args.no_plots:
+        raise InputError("--film and --no-plots do not go together")
+    kind = kind_in(Path(args.model))
+    # What is no folder may be the name of a model that comes with the package; those are few-shot models.
+    watched = watch(args.model, "few-shot" if kind is None else kind.name, options)
+    files = _write(watched, args)
+    if args.json:
+        shown = {"model": args.model, "shown": watched.title, "right": watched.right, "asked": watched.asked}
+        print(json.dumps({**shown, "matrices": summarise(watched.inspection), "files": [str(file) for file in files]}))
+        return EXIT_OK
+    console = Console()
+    console.print(f"{watched.title}: {watched.right} of {watched.asked} answers were right.\n", markup=False)
+    for record in watched.inspection:
+        console.print(summary_table(record))
+    console.print(summary_note(watched.inspection), highlight=False)
+    for file in files:
+        console.print(str(file), soft_wrap=True, highlight=False)
+    return EXIT_OK
+
+
+def _write(watched: "Watched", args: argparse.Namespace) -> list[Path]:
+    """Write what was asked for, and list the files."""
+    if args.no_plots and not args.save:
+        return []
+    from srwm.runs.atomic import failures_as_sentences
+
+    model = Path(args.model)
+    folder = args.out or (model / "inspect" if (model / "config.json").is_file() else Path(f"inspect-{model.name}"))
+    with failures_as_sentences(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    files = [] if args.no_plots else _draw(watched, folder, args)
+    if args.save:
+        watched.inspection.save(folder)
+        files += [folder / "record.json", folder / "record.safetensors"]
+    return files
+
+
+def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Path]:
+    from srwm.inspect import plots
+    from srwm.inspect.film import write_film
+    from srwm.inspect.past_plot import plot_past
+
+    inspection, files = watched.inspection, []
+    plots.plot_learning_rates(inspection, folder / "rates.png", paper_band=args.paper_band)
+    files.append(folder / "rates.png")
+    for name, draw in (
+        ("rates-by-head.png", plots.plot_rates_by_head),
+        ("change.png", plots.plot_change),
+        ("ranks.png", plots.plot_ranks),
+        ("heads.png", plots.plot_heads),
+    ):
+        draw(inspection, folder / name)
+        files.append(folder / name)
+    if watched.answers:
+        plot_past(watched, folder / "past.png")
+        files.append(folder / "past.png")
+    if args.film:
+        most = max(inspection, key=lambda record: float(record.moved[:, -1].mean()))
+        write_film(most, folder / "film.gif", images=watched.images[0], words=watched.words[0])
+        files.append(folder / "film.gif")
+    return files

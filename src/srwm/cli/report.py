@@ -1,0 +1,37 @@
+"""`srwm report`: what runs came to, on one page."""
+
+import argparse
+from pathlib import Path
+
+from ._parser import EXIT_OK, Commands, Parser
+
+_EPILOG = """\
+One HTML file that needs no network: figures beside the paper's, curves, the pictures of `srwm inspect` where there are
+some, and how to repeat each run. Several runs become a comparison; those of one recipe, with different seeds, a mean.
+
+  srwm report runs/omniglot-1shot-0
+  srwm report runs/omniglot-1shot-* runs/omniglot-1shot-deltanet-* --out comparison.html --tables tables
+"""
+
+
+def add(parser: Parser, commands: "Commands[Parser]") -> None:
+    """Add the command."""
+    report = parser.add_command(commands, "report", "Write what runs came to, beside the paper, as one HTML page.")
+    report.epilog = _EPILOG
+    report.formatter_class = argparse.RawDescriptionHelpFormatter
+    report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")
+    report.add_argument(
+        "--out", type=Path, metavar="FILE", help="the page (default: report.html, in the run's folder if it is one)"
+    )
+    report.add_argument("--tables", type=Path, metavar="FOLDER", help="also write results.md, results.tex, results.csv")
+    report.set_defaults(run=_report)
+
+
+def _report(args: argparse.Namespace) -> int:
+    from srwm.report import read_runs, write_report
+
+    runs = read_runs(args.runs)
+    out = args.out or (args.runs[0] if len(args.runs) == 1 else Path()) / "report.html"
+    for path in write_report(runs, out, args.tables):
+        print(path)
+    return EXIT_OK

@@ -1,0 +1,39 @@
+"""Reports: what runs came to, beside the paper, on one page that needs nothing else."""
+
+from pathlib import Path
+
+from srwm.runs.atomic import write_atomically
+
+from .page import page_html
+from .runs import Run, read_runs
+from .tables import Table, results_table
+
+__all__ = ["Run", "Table", "page_html", "read_runs", "results_table", "write_report"]
+
+
+def write_report(runs: list[Run], out: Path, tables: Path | None = None) -> list[Path]:
+    """Write the page of some runs and, where asked for, their table of results as Markdown, LaTeX and CSV.
+
+    Args:
+        runs: what `read_runs` gave.
+        out: the HTML file.
+        tables: a folder for `results.md`, `results.tex` and `results.csv`; None for none.
+
+    Returns:
+        The files, in the order in which they were written.
+
+    Raises:
+        RunError: if one cannot be written.
+    """
+    texts = {out: page_html(runs)}
+    if tables is not None:
+        table = results_table(runs)
+        tables.mkdir(parents=True, exist_ok=True)
+        texts |= {
+            tables / "results.md": table.to_markdown(),
+            tables / "results.tex": table.to_latex(),
+            tables / "results.csv": table.to_csv(),
+        }
+    for path, text in texts.items():
+        write_atomically(path, text.encode())
+    return list(texts)

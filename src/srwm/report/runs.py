@@ -1,0 +1,135 @@
+"""A run as a report sees it: its recipe, its log, its result, and how to repeat it."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from srwm.errors import InputError
+from srwm.experiments import all_recipes, kinds
+from srwm.runs.config import to_json
+from srwm.runs.figures import Chart, Line, Measure
+from srwm.runs.kind import Kind
+from srwm.runs.metrics import read_metrics
+from srwm.runs.run_folder import RunFolder
+
+from ._curves import training_charts
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run."""
+
+    label: str
+    """What it is called in tables and legends."""
+    folder: RunFolder
+    """Where it lies."""
+    kind: Kind
+    """What kind of run it is."""
+    records: list[dict[str, Any]]
+    """The lines of its log."""
+    result: dict[str, Any] | None
+    """The content of `result.json`; None if it has not ended."""
+
+    @property
+    def recipe(self) -> str:
+        """The recipe's name."""
+        return str(self.folder.config.get("recipe", "custom"))
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self.folder.config.get("seed", 0))
+
+    @property
+    def measures(self) -> list[Measure]:
+        """Its figures; none before it has ended."""
+        return self.kind.measures(self.result) if self.result else []
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Its curves: of the training, and of the test."""
+        return [*training_charts(self.records), *(self.kind.charts(self.result) if self.result else [])]
+
+    @property
+    def command(self) -> str:
+        """What repeats it."""
+        recipes = all_recipes()
+        words = ["srwm train", self.recipe]
+        if self.recipe in recipes:
+            before = _flat(to_json(recipes[self.recipe].config))
+            after = _flat(self.folder.config)
+            changed = {key: value for key, value in after.items() if before.get(key) != value and key != "seed"}
+            words += [f"--set {key}={_word(value)}" for key, value in changed.items()]
+        if self.seed:
+            words.append(f"--seed {self.seed}")
+        return " ".join(words)
+
+
+def read_runs(paths: list[Path]) -> list[Run]:
+    """Read runs, in the order in which they are given.
+
+    Raises:
+        InputError: if a folder holds no run, or one is named twice.
+    """
+    known = kinds()
+    folders = [RunFolder.open(path) for path in paths]
+    if len({path.resolve() for path in paths}) != len(paths):
+        raise InputError("a run is named twice; name each once")
+    for folder in folders:
+        if folder.kind not in known:
+            raise InputError(f"{folder.path} is of kind {folder.kind!r}; this version knows {', '.join(known)}")
+    labels = _labels(folders)
+    return [
+        Run(
+            label,
+            folder,
+            known[folder.kind],
+            read_metrics(folder.metrics_path) if folder.metrics_path.exists() else [],
+            folder.read_result(),
+        )
+        for label, folder in zip(labels, folders, strict=True)
+    ]
+
+
+def joined(runs: list[Run]) -> list[Chart]:
+    """The charts of all runs; those of the same title become one, its lines named by run."""
+    charts: dict[tuple[str, str], Chart] = {}
+    for run in runs:
+        for chart in run.charts:
+            lines = chart.lines
+            if len(runs) > 1:
+                several = len(lines) > 1
+                lines = tuple(
+                    Line(f"{run.label}, {line.name}" if several else run.label, line.xs, line.ys) for line in lines
+                )
+            key = (chart.title, chart.x_label)
+            before = charts[key].lines if key in charts else ()
+            charts[key] = replace(chart, lines=(*before, *lines), compares=len(runs) > 1)
+    return list(charts.values())
+
+
+def _labels(folders: list[RunFolder]) -> list[str]:
+    """The shortest names that tell runs apart: recipe, recipe and seed, or the folder's own."""
+    recipes = [str(folder.config.get("recipe", "custom")) for folder in folders]
+    with_seeds = [f"{name}, seed {folder.config.get('seed', 0)}" for name, folder in zip(recipes, folders, strict=True)]
+    names = [folder.path.resolve().name for folder in folders]
+    for labels in (recipes, with_seeds, names):
+        if len(set(labels)) == len(labels):
+            return labels
+    return [f"{name} ({number})" for number, name in enumerate(names, start=1)]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _word(value: Any) -> str:
+    """A value as it is written on the command line."""
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return ",".join(map(_word, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

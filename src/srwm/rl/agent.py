@@ -1,0 +1,106 @@
+"""The agent: what it sees goes through the vision part and the memory to a policy and a value."""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from srwm.nn import SequenceModel, SequenceState
+from srwm.vision import Impala
+
+from .config import AgentConfig
+from .procgen import FRAME_SHAPE, NUM_ACTIONS
+
+
+class Answers(NamedTuple):
+    """What an agent says at each step."""
+
+    logits: Float[Tensor, "b t actions"]
+    """Unnormalised log-probabilities of the actions."""
+    values: Float[Tensor, "b t"]
+    """How much reward it expects."""
+
+
+class Agent(nn.Module):
+    """IMPALA's network with a memory between its vision and its policy (paper, section 4.3).
+
+    The reward that came with a frame, clamped to [-1, 1], stands beside the frame's features.
+
+    Args:
+        config: sizes and memory.
+        num_actions: actions of the games.
+
+    Raises:
+        ValueError: if a size or an option does not fit.
+
+    Example:
+        >>> agent = Agent(AgentConfig())
+        >>> frames = torch.randint(256, (2, 7, 64, 64, 3), dtype=torch.uint8)
+        >>> answers, state = agent(frames, torch.zeros(2, 7), torch.zeros(2, 7, dtype=torch.bool))
+        >>> answers.logits.shape
+        torch.Size([2, 7, 15])
+    """
+
+    def __init__(self, config: AgentConfig, num_actions: int = NUM_ACTIONS) -> None:
+        super().__init__()
+        self.config = config
+        size = FRAME_SHAPE[0] // config.shrink
+        self.vision = Impala(frame_size=size, channels=config.channels, feature_size=config.feature_size)
+        self.memory = SequenceModel(
+            config.feature_size + 1,
+            memory=config.memory,
+            hidden_size=config.hidden_size,
+            num_layers=config.num_layers,
+            num_heads=config.num_heads,
+            ff_size=config.ff_size,
+            memory_options=config.memory_options,
+        )
+        self.policy = nn.Linear(self.memory.output_size, num_actions)
+        self.value = nn.Linear(self.memory.output_size, 1)
+
+    def forward(
+        self,
+        frames: UInt8[Tensor, "b t h w c"],
+        rewards: Float[Tensor, "b t"],
+        first: Bool[Tensor, "b t"],
+        state: SequenceState | None = None,
+        *,
+        autocast: torch.dtype | None = None,
+    ) -> tuple[Answers, SequenceState]:
+        """Look at some steps of some games.
+
+        Args:
+            frames: what is seen, 0 to 255, pixel by pixel as the games draw it.
+            rewards: what came with each frame.
+            first: where an episode begins; the state is made new there.
+            state: what an earlier call returned; None is new.
+            autocast: the dtype of the vision part, where it is not that of its weights.
+
+        Returns:
+            What the agent says at each step, and the state after the last one.
+        """
+        with torch.autocast(frames.device.type, autocast, enabled=autocast is not None):
+            # In this layout no pixel moves in memory.
+            images = frames.flatten(0, 1).permute(0, 3, 1, 2).to(autocast or rewards.dtype) / 255
+            if self.config.shrink > 1:
+                images = F.avg_pool2d(images, self.config.shrink)
+            features = self.vision(images)
+        features = features.to(rewards.dtype).unflatten(0, frames.shape[:2])
+        h, state = self._remember(torch.cat((features, rewards.clamp(-1, 1)[..., None]), dim=-1), first, state)
+        return Answers(self.policy(h), self.value(h).squeeze(-1)), state
+
+    def initial_state(self, batch_size: int) -> SequenceState:
+        """Return the state of `batch_size` new episodes, on the device of the weights."""
+        return self.memory.initial_state(batch_size, self.policy.weight.device)
+
+    def _remember(self, x: Tensor, first: Tensor, state: Any) -> tuple[Tensor, Any]:
+        if not self.config.detach_every_step:
+            return self.memory(x, state, reset=first)
+        hs = []
+        for step in range(x.shape[1]):
+            state = None if state is None else state.detach()
+            h, state = self.memory(x[:, step : step + 1], state, reset=first[:, step : step + 1])
+            hs.append(h)
+        return torch.cat(hs, dim=1), state

@@ -1,0 +1,125 @@
+"""The learner: one update of the agent from a batch of unrolls, recorded in a CUDA graph on a GPU."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from srwm.runs.cuda_graph import record
+from srwm.runs.gradient_watch import GradientWatch
+from srwm.runs.processes import Processes, average_gradients
+from srwm.runs.saved import load_weights
+
+from .agent import Agent
+from .config import RLConfig
+from .losses import actor_critic_losses
+from .rmsprop import RMSprop
+from .unroll import Unroll, take_rows
+
+MEASURED = ("loss", "policy_loss", "value_loss", "entropy", "lag", "gradient_norm", "updates")
+"""What each update adds up."""
+
+
+class Learner:
+    """Trains an agent.
+
+    Args:
+        agent: what is trained.
+        config: losses, optimiser and how long.
+        played: room for the unrolls of two rounds, from which updates take their batches.
+        device: where all of it is.
+        processes: this process among those of a `torchrun`.
+        autocast: the dtype of the vision part, where it is not that of its weights.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        config: RLConfig,
+        played: Unroll,
+        *,
+        device: torch.device,
+        processes: Processes,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        self.agent, self.config = agent, config
+        self._played, self._processes, self._autocast = played, processes, autocast
+        optimizer = config.optimizer
+        self._rmsprop = RMSprop(agent.named_parameters(), alpha=optimizer.alpha, eps=optimizer.eps)
+        self._watch = GradientWatch(agent.named_parameters(), device)
+        self._total = config.rounds * config.updates_per_round
+        self.updates = torch.zeros((), dtype=torch.int64, device=device)
+        self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=device)
+        self._rows = torch.zeros(config.train.batch_size // processes.count, dtype=torch.int64, device=device)
+        self._version = torch.zeros((), dtype=torch.int64, device=device)
+        self._run: Callable[[], None] = self._update
+        if device.type == "cuda":
+            self._run = self._record()
+
+    def update(self, rows: Int[Tensor, "b"], version: Int[Tensor, ""]) -> None:
+        """Learn from some of the unrolls; on a GPU it may still be under way afterwards.
+
+        Args:
+            rows: which of them, as many as a batch has.
+            version: updates that had been done when they were played.
+        """
+        self._rows.copy_(rows)
+        self._version.copy_(version)
+        self._run()
+
+    def check(self) -> None:
+        """Wait for the device.
+
+        Raises:
+            NonFiniteError: if a loss or gradient was not finite.
+        """
+        self._watch.check()
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Give weights, optimiser and sums."""
+        return {
+            "weights": dict(self.agent.state_dict()),
+            "optimizer": {"updates": self.updates, **self._rmsprop.squares},
+            "metrics": {"sums": self.sums},
+        }
+
+    def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Take back what `tensors` gave, in place: a recorded update holds on to the tensors' memory."""
+        load_weights(self.agent, groups["weights"], "the checkpoint")
+        with torch.no_grad():
+            for name, tensor in (("updates", self.updates), *self._rmsprop.squares.items()):
+                tensor.copy_(groups["optimizer"][name])
+            self.sums.copy_(groups["metrics"]["sums"])
+
+    def _update(self) -> None:
+        """One update, from unrolls to new weights, without looking at any value."""
+        unroll = take_rows(self._played, self._rows)
+        self._rmsprop.zero_grad()
+        seen = (unroll.frames, unroll.rewards, unroll.first)
+        answers, _ = self.agent(*seen, unroll.state, autocast=self._autocast)
+        losses = actor_critic_losses(answers, unroll, self.config.algorithm)
+        losses.total.backward()
+        average_gradients(self.agent.parameters(), self._processes)
+        is_bad = self._watch.observe(self.updates, losses.total) > 0
+        # The losses are sums over the batch, so the processes' gradients are to be added up.
+        norm, count = self._watch.grad_norm * self._processes.count, self._processes.count
+        scale = torch.full_like(norm, count)
+        if self.config.optimizer.clip_norm is not None:
+            scale = count * (self.config.optimizer.clip_norm / (norm + 1e-6)).clamp(max=1.0)
+        rate = self.config.optimizer.learning_rate * (1 - self.updates / self._total).clamp(min=0.0)
+        self._rmsprop.step(rate, scale, is_bad)
+        steps = unroll.actions.numel()
+        lag = (self.updates - self._version).to(norm.dtype)
+        self.sums.add_(torch.stack([*(loss.detach() / steps for loss in losses), lag, norm, torch.ones_like(norm)]))
+        self.updates.add_(1)
+
+    def _record(self) -> Callable[[], None]:
+        """Record the update, and leave everything as it was before."""
+        before = {
+            group: {name: tensor.clone() for name, tensor in tensors.items()}
+            for group, tensors in self.tensors().items()
+        }
+        replay = record(self._update)
+        self.load_tensors(before)
+        return replay

@@ -1,0 +1,52 @@
+"""The losses of an actor-critic, summed over steps and unrolls as in TorchBeast."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .agent import Answers
+from .config import AlgorithmConfig
+from .unroll import Unroll
+from .vtrace import vtrace
+
+
+class Losses(NamedTuple):
+    """The loss of an update and its parts, each a sum over all steps."""
+
+    total: Float[Tensor, ""]
+    """What is minimised."""
+    policy: Float[Tensor, ""]
+    """Minus advantage times log-probability."""
+    value: Float[Tensor, ""]
+    """Half the squared error of the values."""
+    entropy: Float[Tensor, ""]
+    """Entropy of the policy."""
+
+
+def actor_critic_losses(answers: Answers, unroll: Unroll, config: AlgorithmConfig) -> Losses:
+    """Compute the losses of the present network on what was played.
+
+    Args:
+        answers: what it says to each of the t + 1 frames of the unrolls.
+        unroll: what was played.
+        config: discount, costs and clipping.
+    """
+    log_policy = answers.logits[:, :-1].log_softmax(dim=-1)
+    log_pi = log_policy.gather(-1, unroll.actions[..., None]).squeeze(-1)
+    # The reward of an action comes with the frame after it, and so does the news that the episode ended.
+    rewards = unroll.rewards[:, 1:]
+    target = vtrace(
+        log_pi.detach() - unroll.log_mu,
+        rewards.clamp(-1, 1) if config.clip_rewards else rewards,
+        config.discount * (~unroll.first[:, 1:]).to(rewards.dtype),
+        answers.values[:, :-1].detach(),
+        answers.values[:, -1].detach(),
+        clip_rho=config.clip_rho,
+        clip_policy_rho=config.clip_policy_rho,
+    )
+    policy = -(target.advantages * log_pi).sum()
+    value = 0.5 * (target.targets - answers.values[:, :-1]).square().sum()
+    entropy = -torch.sum(log_policy.exp() * log_policy)
+    return Losses(policy + config.value_cost * value - config.entropy_cost * entropy, policy, value, entropy)

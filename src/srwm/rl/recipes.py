@@ -1,0 +1,96 @@
+"""The recipes: every agent of the paper's third experiment, and a small one for a laptop.
+
+A name is the games and, unless it is the SRWM, what differs: `procgen-easy-6-deltanet`, `procgen-starpilot-fake-sr`.
+The paper has 48 environments; these have more, to feed a GPU. `--set games.num_envs=48` gives the paper's.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .config import AgentConfig, AlgorithmConfig, GamesConfig, RLConfig, TrainConfig
+from .procgen.paper import EASY_6, EXPERTS, MEMORY_4, Memory, Score
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A named configuration."""
+
+    config: RLConfig
+    """What is run."""
+    title: str
+    """One line on what it is."""
+    figures: dict[str, dict[str, Score]]
+    """The paper's mean returns by part of the levels ("train", "test") and game, and its "score" over several games."""
+    paper: float | None = None
+    """The paper's aggregated test score."""
+
+
+_SOFTMAX = {"input_activation": "softmax", "norm": "unused"}
+_AGENTS: dict[str, tuple[str, Memory, dict[str, Any]]] = {
+    "": ("SRWM", "srwm", {}),
+    "feed-forward": ("feed-forward", "feed-forward", {"memory": "none", "memory_options": {}}),
+    "lstm": ("LSTM", "lstm", {"memory": "lstm", "memory_options": {}, "hidden_size": 256, "num_layers": 1}),
+    # The paper keeps "only the y-part" of the SRWM, with phi(x); the authors' code leaves phi out.
+    "fake-sr": ("SRWM without self-modification", "fake-srwm", {"memory": "fake_srwm", "memory_options": _SOFTMAX}),
+    # The authors' DeltaNet has phi(z) = (elu(z) + 1) / sum, where the paper writes "e.g. softmax".
+    "deltanet": ("DeltaNet", "deltanet", {"memory": "deltanet", "memory_options": {"feature_map": "elu_sum"}}),
+    "sr-deltanet": ("SR-DeltaNet", "sr-deltanet", {"memory": "sr_deltanet", "memory_options": {"norm": "unused"}}),
+    # After as many steps as an unroll has, as the paper says; the authors' code resets at every step.
+    "reset": ("SRWM that forgets every 50 steps", "srwm-reset", {"memory_options": {**_SOFTMAX, "reset_every": 50}}),
+}
+"""Behind the name of the games: what it is, what the paper's tables call it, and what differs from the SRWM."""
+
+_EASY_6 = RLConfig(
+    games=GamesConfig(num_envs=384),
+    train=TrainConfig(total_frames=300_000_000),
+)
+_MEMORY_4 = RLConfig(
+    games=GamesConfig(
+        names=("dodgeball", "heist", "maze", "miner"), distribution="memory", num_levels=500, num_envs=384
+    ),
+    algorithm=AlgorithmConfig(unroll_length=100),
+    train=TrainConfig(total_frames=800_000_000, checkpoint_every=250),
+)
+_SMALL = RLConfig(
+    recipe="procgen-small",
+    games=GamesConfig(names=("starpilot",), num_envs=32, pool_size=16),
+    agent=AgentConfig(shrink=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
+    algorithm=AlgorithmConfig(unroll_length=25),
+    train=TrainConfig(
+        total_frames=400_000, batch_size=16, overlap=False, threads=2, checkpoint_every=100, test_levels=20
+    ),
+)
+
+
+def _expert(game: str) -> RLConfig:
+    return replace(
+        _EASY_6, games=replace(_EASY_6.games, names=(game,)), train=replace(_EASY_6.train, total_frames=50_000_000)
+    )
+
+
+def _recipes() -> dict[str, Recipe]:
+    recipes = {}
+    for base, config, what, results in (
+        ("procgen-easy-6", _EASY_6, "six easy games", EASY_6),
+        ("procgen-memory-4", _MEMORY_4, "four games in the memory distribution", MEMORY_4),
+    ):
+        for suffix, (title, memory, options) in _AGENTS.items():
+            printed = results.get(memory, {})
+            figures = {str(part): {**each.games, "score": each.aggregate} for part, each in printed.items()}
+            paper = printed["test"].aggregate.mean if printed else None
+            name = f"{base}-{suffix}".rstrip("-")
+            recipes[name] = Recipe(_named(name, config, options), f"{what}, {title}", figures, paper)
+    for game, experts in EXPERTS.items():
+        for suffix, (title, memory, options) in _AGENTS.items():
+            name = f"procgen-{game}-{suffix}".rstrip("-")
+            figures = {str(part): {game: score} for part, score in experts.get(memory, {}).items()}
+            recipes[name] = Recipe(_named(name, _expert(game), options), f"{game} alone, {title}", figures)
+    recipes["procgen-small"] = Recipe(_SMALL, "starpilot on a laptop, a small SRWM", {})
+    return recipes
+
+
+def _named(name: str, config: RLConfig, options: dict[str, Any]) -> RLConfig:
+    return replace(config, recipe=name, agent=replace(config.agent, **options))
+
+
+RECIPES = _recipes()

@@ -1,0 +1,34 @@
+"""Trained agents on disk."""
+
+from pathlib import Path
+
+import torch
+
+from srwm.errors import InputError
+from srwm.runs.config import from_json
+from srwm.runs.saved import load_weights, read_model
+
+from .agent import Agent
+from .config import RLConfig
+
+KIND = "reinforcement-learning"
+
+
+def load_agent(path: str | Path, device: torch.device | str = "cpu") -> tuple[Agent, RLConfig]:
+    """Load a trained agent and the recipe that it came from.
+
+    Args:
+        path: the folder of a run (its newest checkpoint), or of an exported model.
+        device: where to put it.
+
+    Raises:
+        InputError: if there is no such agent, or its files are broken.
+    """
+    saved = read_model(Path(path), KIND)
+    config = from_json(RLConfig, saved.config)
+    try:
+        agent = Agent(config.agent)
+    except ValueError as error:
+        raise InputError(f"the agent cannot be built: {error}") from error
+    load_weights(agent, saved.weights, saved.path)
+    return agent.to(device).eval(), config

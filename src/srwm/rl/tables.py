@@ -1,0 +1,75 @@
+"""Results as tables for a terminal, ours beside the paper's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from .procgen.paper import Score
+
+Figures = Mapping[str, Mapping[str, Score]]
+"""The paper's figures by part of the levels and game."""
+
+
+def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
+    """What a run came to: returns by game on the levels it trained on and on those it never saw.
+
+    Args:
+        result: the content of `result.json`.
+        figures: the paper's.
+    """
+    title = f"{result['recipe']}, seed {result['seed']}: {result['frames']:,} frames"
+    return returns_table(title, result["test"] or {}, figures)
+
+
+def returns_table(title: str, tested: Mapping[str, Any], figures: Figures) -> Table:
+    """Mean returns by game, and the aggregated score where there are several games; over splits mean and deviation.
+
+    Args:
+        title: of the table.
+        tested: results of splits as JSON values, by name; those whose names begin with "test" are taken together.
+        figures: the paper's.
+    """
+    table = Table(title=escape(title))
+    table.add_column("game")
+    groups = grouped(tested)
+    for group in groups:
+        table.add_column(group, justify="right")
+        table.add_column(f"the paper's {group}", justify="right")
+    for game in _rows(groups):
+        cells = []
+        for group, results in groups.items():
+            cells += [_with_deviation([value_of(each, game) for each in results]), _figure(figures, group, game)]
+        table.add_row("score over all games" if game == "score" else game, *cells)
+    return table
+
+
+def grouped(tested: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """The results of splits by the part of the levels they belong to: "train", "validation" or "test"."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for name, result in tested.items():
+        groups.setdefault(name.partition("-")[0], []).append(result)
+    return groups
+
+
+def value_of(result: Mapping[str, Any], game: str) -> float:
+    """The mean return of a game on a split, or "score", the aggregated score."""
+    return float(result["score"] if game == "score" else result["means"][game])
+
+
+def _rows(groups: Mapping[str, list[Mapping[str, Any]]]) -> list[str]:
+    games = list(next(iter(groups.values()))[0]["means"]) if groups else []
+    return [*games, "score"] if len(games) > 1 else games
+
+
+def _with_deviation(values: list[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{np.mean(values):.1f} ({np.std(values, ddof=1):.1f})"
+
+
+def _figure(figures: Figures, group: str, game: str) -> str:
+    score = figures.get(group, {}).get(game)
+    return "-" if score is None else f"{score.mean:.1f} ({score.deviation:.1f})"

@@ -1,0 +1,205 @@
+"""Training an agent: rounds of playing and learning, the next one played while the last one is learnt from."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from srwm.data.random import random_bits, stream_key
+from srwm.errors import InputError
+from srwm.nn import named_tensors
+from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
+from srwm.runs.processes import Processes, average_numbers
+
+from .agent import Agent
+from .config import RLConfig
+from .learner import MEASURED, Learner
+from .procgen import NUM_ACTIONS, aggregate
+from .ray_sampler import RaySampler
+from .sampler import LocalSampler, MakeGames, Sampler
+from .unroll import Unroll, empty_unroll, rows_of
+
+_ORDER_STREAM = 1 << 33
+"""The stream of random numbers for the order in which unrolls are learnt from."""
+_LOW_ENTROPY = 0.01
+
+
+class RLTrainer:
+    """A training of one agent; see `srwm.runs.loop.Trainer`. A step of the loop is a round.
+
+    In a round every environment plays its unrolls, and the agent learns from as many. With `overlap` it learns from
+    those of the round before while it plays, so that the two share the GPU; where a checkpoint is due it also learns
+    from what it has just played, so that no unroll need be saved. Which weights play what never depends on timing.
+
+    Args:
+        config: the recipe.
+        device: where to train.
+        processes: this process among those of a `torchrun`.
+        make_games: makes the environments of an actor; None for ProcGen.
+
+    Raises:
+        InputError: if something does not fit together, or ProcGen is not there.
+    """
+
+    def __init__(
+        self,
+        config: RLConfig,
+        device: torch.device,
+        processes: Processes | None = None,
+        *,
+        make_games: MakeGames | None = None,
+    ) -> None:
+        processes = processes or Processes()
+        _check_shares(config, processes)
+        self.config, self.device, self.processes = config, device, processes
+        set_tf32(config.train.precision != "float32")
+        on_gpu = device.type == "cuda"
+        autocast = torch.bfloat16 if on_gpu and config.train.precision == "bfloat16" else None
+        torch.manual_seed(config.seed)
+        try:
+            self.model = Agent(config.agent).to(device)
+        except ValueError as error:
+            raise InputError(f"the agent cannot be built: {error}") from error
+        share = config.train.actors // processes.count
+        own = range(processes.rank * share, (processes.rank + 1) * share)
+        self._sampler: Sampler
+        if config.train.executor == "ray":
+            self._sampler = RaySampler(config, own, config.train.ray_address, make_games=make_games)
+        else:
+            self._sampler = LocalSampler(config, own, device, autocast=autocast, make_games=make_games)
+        self._rows = config.unrolls_per_round * config.envs_per_actor * share
+        state = self.model.initial_state(1)
+        self._room = empty_unroll(2 * self._rows, config.algorithm.unroll_length, state, device)
+        self._learn_stream = torch.cuda.Stream(device) if on_gpu else None
+        with torch.cuda.stream(self._learn_stream):
+            self._learner = Learner(
+                self.model, config, self._room, device=device, processes=processes, autocast=autocast
+            )
+        self._version = torch.zeros((), dtype=torch.int64, device=device)
+        self._pending: int | None = None  # the round that was played and not learnt from
+        self._rounds = 0
+
+    def train_step(self, step: int) -> None:
+        """Do round number `step`."""
+        version = self._learner.updates.clone()
+        self._sampler.begin(self.model)
+        if self._pending is not None:
+            self._learn(self._pending)
+        self._sampler.finish(self._half(step))
+        self._join()
+        self._version.copy_(version)
+        self._pending = step
+        self._rounds = step + 1
+        if self._must_catch_up(step + 1):
+            self._learn(step)
+            self._join()
+            self._pending = None
+
+    def metrics(self) -> dict[str, float]:
+        """Means over the updates since the last call, and over the episodes that have ended."""
+        ended = self._sampler.take_episodes()
+        numbers = dict(zip(MEASURED, self._learner.sums.tolist(), strict=True))
+        numbers |= {f"ended-{i}": value for i, value in enumerate(ended.flatten().tolist())}
+        numbers = average_numbers(numbers, self.processes)
+        # After the exchange, in which all processes must take part.
+        self._learner.check()
+        self._learner.sums.zero_()
+        updates = numbers["updates"]
+        means = {f"train/{name}": numbers[name] / updates for name in MEASURED if updates and name != "updates"}
+        ended = np.array([numbers[f"ended-{i}"] for i in range(ended.size)]).reshape(ended.shape)
+        return {
+            "frames": float(self._rounds * self.config.frames_per_round),
+            **means,
+            **self._episode_metrics(ended * self.processes.count),
+        }
+
+    def validate(self, step: int) -> dict[str, float]:
+        """There is no validation: as in the paper, the last weights are what a run comes to."""
+        return {}
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything that a checkpoint must hold; unrolls only where some are still to be learnt from."""
+        groups = {**self._learner.tensors(), **self._sampler.tensors(), "rng": rng_tensors()}
+        if self._pending is not None:
+            half = self._half(self._pending)
+            groups["pending"] = {"round": torch.tensor(self._pending), "version": self._version}
+            groups["pending"] |= {name: tensor.contiguous() for name, tensor in named_tensors(half)}
+        return groups
+
+    def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Go back to a checkpoint."""
+        self._learner.load_tensors(groups)
+        self._sampler.load_tensors(groups)
+        load_rng_tensors(groups["rng"])
+        self._pending = None
+        if "pending" in groups:
+            pending = groups["pending"]
+            self._pending = int(pending["round"])
+            self._version.copy_(pending["version"])
+            for name, tensor in named_tensors(self._half(self._pending)):
+                tensor.copy_(pending[name])
+
+    def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
+        """Say it when the policy hardly tries anything any more."""
+        entropy = metrics.get("train/entropy", math.inf)
+        if entropy < _LOW_ENTROPY:
+            return (
+                f"the entropy of the policy is down to {entropy:.4f} of at most {math.log(NUM_ACTIONS):.2f}: it always "
+                "does the same; try a higher algorithm.entropy_cost or a lower optimizer.learning_rate"
+            )
+        return None
+
+    def close(self) -> None:
+        """End the games."""
+        self._sampler.close()
+
+    def _must_catch_up(self, rounds: int) -> bool:
+        """Whether the agent learns from what it has just played before it goes on."""
+        train = self.config.train
+        # Several processes may be stopped where a line is logged, and each saves no unrolls but the main one's.
+        every = (
+            train.checkpoint_every if self.processes.count == 1 else math.gcd(train.checkpoint_every, train.log_every)
+        )
+        return not train.overlap or rounds % every == 0 or rounds == self.config.rounds
+
+    def _learn(self, step: int) -> None:
+        """Learn from the unrolls of a round, each once, in an order that follows from the round."""
+        if self._learn_stream is not None:
+            self._learn_stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._learn_stream):
+            at = torch.tensor(step, device=self.device)
+            key = stream_key(self.config.seed, _ORDER_STREAM + self.processes.rank, at)
+            order = random_bits(key, (self._rows,)).argsort(stable=True) + step % 2 * self._rows
+            for rows in order.split(self.config.train.batch_size // self.processes.count):
+                self._learner.update(rows, self._version)
+
+    def _join(self) -> None:
+        """Let what comes next on the device wait for the updates."""
+        if self._learn_stream is not None:
+            torch.cuda.current_stream(self.device).wait_stream(self._learn_stream)
+
+    def _half(self, step: int) -> Unroll:
+        """The half of the room that a round's unrolls go to."""
+        return rows_of(self._room, step % 2 * self._rows, self._rows)
+
+    def _episode_metrics(self, ended: np.ndarray) -> dict[str, float]:
+        """Mean return and length of the episodes of each game, and the score over all games if each has some."""
+        names, numbers = self.config.games.names, {"train/episodes": float(ended[:, 0].sum())}
+        means = {}
+        for name, (count, returns, lengths) in zip(names, ended.tolist(), strict=True):
+            if count:
+                means[name] = returns / count
+                numbers |= {f"train/return/{name}": means[name], f"train/length/{name}": lengths / count}
+        if len(means) == len(names):
+            numbers["train/score"] = aggregate(means, self.config.games.distribution)
+        return numbers
+
+
+def _check_shares(config: RLConfig, processes: Processes) -> None:
+    """Refuse numbers of actors and batches that the processes cannot share."""
+    for name in ("actors", "batch_size"):
+        number = getattr(config.train, name)
+        if number % processes.count:
+            raise InputError(f"{name}={number} cannot be shared by {processes.count} processes; choose a multiple")

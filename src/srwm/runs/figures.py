@@ -1,0 +1,57 @@
+"""What a run came to, in a form that tables and charts of every kind of run can be made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Chart", "Line", "Measure"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure."""
+
+    name: str
+    """What was measured; runs that measured the same say it in the same words."""
+    value: float
+    """The figure."""
+    interval: float | None = None
+    """Half its 95% interval, from the spread within this run."""
+    paper: float | None = None
+    """The paper's."""
+    percent: bool = False
+    """Whether the figures are shares, shown times 100."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart."""
+
+    name: str
+    """What the legend says."""
+    xs: Sequence[float]
+    """Where its points are."""
+    ys: Sequence[float]
+    """How high they are."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over one axis."""
+
+    title: str
+    """What it shows; charts of the same title are drawn as one where runs are compared."""
+    x_label: str
+    """What the axis below is."""
+    lines: tuple[Line, ...]
+    """What is drawn."""
+    percent: bool = False
+    """Whether the heights are shares, shown times 100."""
+    marks: tuple[tuple[float, str], ...] = ()
+    """Upright lines, and what stands to the right of each."""
+    compares: bool = False
+    """Whether its lines are of several runs."""
+
+    @property
+    def has_legend(self) -> bool:
+        """Whether the lines must be told apart."""
+        return self.compares or len(self.lines) > 1

@@ -1,0 +1,56 @@
+"""Max pool 3x3 with stride 2, and the bias of the convolution before it."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def max_pool_bias(x: Float[Tensor, "n c h w"], bias: Float[Tensor, "c"]) -> Float[Tensor, "n c h2 w2"]:
+    """Take the maximum of 3x3 windows, two pixels apart, and add a bias to each channel.
+
+    On a GPU our kernels do it: PyTorch's gradient of this pool adds up in an order that differs from call to call.
+
+    Args:
+        x: images; channels-last in memory is the fast layout. Beyond their border there is nothing.
+        bias: one number for each channel; equal to adding it to `x`.
+
+    Returns:
+        The pooled images, half as high and wide, rounded up.
+    """
+    bias = bias.to(x.dtype)
+    if x.is_cuda and x.dtype in _TRITON_DTYPES:
+        return fused_max_pool_bias(x, bias)
+    return torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1) + bias[:, None, None]
+
+
+def fused_max_pool_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """`max_pool_bias` by the kernels."""
+    y: Tensor = _MaxPoolBias.apply(x, bias)  # type: ignore[no-untyped-call]
+    return y
+
+
+class _MaxPoolBias(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
+        from . import _max_pool_triton as kernels  # Triton takes a second to import
+
+        x = x.contiguous(memory_format=torch.channels_last)
+        y: Tensor
+        y, winner = kernels.forward(x, bias)
+        ctx.save_for_backward(winner)
+        ctx.size = x.shape
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor]:
+        from . import _max_pool_triton as kernels
+
+        (winner,) = ctx.saved_tensors
+        dy = dy.contiguous(memory_format=torch.channels_last)
+        return kernels.backward(dy, winner, ctx.size), dy.sum((0, 2, 3))

@@ -1,0 +1,125 @@
+"""Agents on a GPU: recorded actions and updates; runs under pytest, and as `python tests/rl/test_gpu.py`."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+try:
+    import pytest
+except ImportError:  # The machine with the GPU may have little more than torch and Triton.
+    pytest = None
+
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from rl.toy_games import ToyGames, toy_config
+from srwm.rl.trainer import RLTrainer
+from srwm.runs.devices import set_deterministic
+from srwm.vision.max_pool import max_pool_bias
+
+pytestmark = pytest.mark.gpu if pytest else None
+
+DEVICE, CPU = torch.device("cuda"), torch.device("cpu")
+MEMORIES = ("srwm", "deltanet", "sr_deltanet", "fake_srwm", "lstm", "none")
+
+
+class PinnedGames(ToyGames):
+    """The toy with frames where a GPU can fetch them."""
+
+    def __init__(self, number, seed):
+        super().__init__(number, seed)
+        for name in ("frames", "rewards", "first"):
+            setattr(self, name, getattr(self, name).pin_memory())
+
+
+def trainer(device=DEVICE, memory="srwm", **train):
+    set_deterministic(True)
+    config = toy_config(agent={"memory": memory, "memory_options": {}}, train=train)
+    size = config.envs_per_actor
+    games = PinnedGames if device.type == "cuda" else ToyGames
+    return RLTrainer(config, device, make_games=lambda number, pinned: games(size, seed=number * size))
+
+
+def rounds(one, numbers):
+    for number in numbers:
+        one.train_step(number)
+    return one
+
+
+def copies(one):
+    return {group: {name: t.cpu().clone() for name, t in each.items()} for group, each in one.tensors().items()}
+
+
+def assert_equal(first, second):
+    assert first.keys() == second.keys()
+    for group in first.keys() - {"rng"}:
+        for name, tensor in first[group].items():
+            assert torch.equal(tensor, second[group][name]), f"{group}: {name}"
+
+
+def test_two_runs_give_equal_bits():
+    for precision in ("float32", "tf32", "bfloat16"):
+        for overlap in (True, False):
+            one, other = (rounds(trainer(precision=precision, overlap=overlap), range(5)) for _ in range(2))
+            assert_equal(copies(one), copies(other))
+
+
+def test_every_memory_plays_and_learns():
+    for memory in MEMORIES:
+        one = rounds(trainer(memory=memory), range(4))
+        assert torch.isfinite(torch.tensor(one.metrics()["train/loss"]))
+
+
+def test_the_first_rounds_are_those_of_the_cpu():
+    for memory in MEMORIES:
+        found, wanted = (
+            rounds(trainer(device, memory, precision="float32", overlap=False), range(2)).metrics()
+            for device in (DEVICE, CPU)
+        )
+        assert found.keys() == wanted.keys()
+        for name, number in wanted.items():
+            assert abs(found[name] - number) < 2e-3 * max(abs(number), 1), f"{memory}: {name}"
+
+
+def test_it_goes_on_from_its_tensors_to_the_same_bits():
+    one = rounds(trainer(), range(3))
+    saved = copies(one)
+    assert "pending" in saved
+    rounds(one, range(3, 6))
+    other = rounds(trainer(), range(2))
+    other.load_tensors(saved)
+    rounds(other, range(3, 6))
+    assert_equal(copies(one), copies(other))
+
+
+def test_recording_leaves_everything_as_it_was():
+    one, other = copies(trainer()), copies(trainer(CPU))
+    assert_equal({"weights": one["weights"]}, {"weights": other["weights"]})
+    assert not any(tensor.any() for tensor in one["optimizer"].values())
+    assert not any(tensor.any() for name, tensor in one["actor-0"].items() if name.startswith("state"))
+
+
+def test_the_pool_and_its_gradient_are_those_of_pytorch():
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(7, 16, 64, 64, device=DEVICE, dtype=dtype).contiguous(memory_format=torch.channels_last)
+        bias = torch.randn(16, device=DEVICE)
+        x.requires_grad_()
+        bias.requires_grad_()
+        y = max_pool_bias(x, bias)
+        wanted = torch.nn.functional.max_pool2d(x.detach().float(), 3, 2, 1) + bias.detach()[:, None, None]
+        assert torch.allclose(y.float(), wanted, atol=0.05 if dtype == torch.bfloat16 else 1e-6)
+        dy = torch.randn_like(y)
+        dx, dbias = torch.autograd.grad(y, (x, bias), dy)
+        reference = x.detach().cpu().float().requires_grad_()
+        pooled = torch.nn.functional.max_pool2d(reference, 3, 2, 1)
+        (wanted_dx,) = torch.autograd.grad(pooled, reference, dy.cpu().float())
+        assert torch.allclose(dx.cpu().float(), wanted_dx, atol=0.05 if dtype == torch.bfloat16 else 1e-6)
+        assert torch.allclose(dbias.float(), dy.float().sum((0, 2, 3)), rtol=2e-2, atol=1.0)
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            sys.stdout.write(f"pass {name}\n")

@@ -1,0 +1,92 @@
+"""The losses against a plain computation, step by step."""
+
+import torch
+
+from srwm.nn import SequenceState
+from srwm.rl.agent import Answers
+from srwm.rl.config import AlgorithmConfig
+from srwm.rl.losses import actor_critic_losses
+from srwm.rl.rmsprop import RMSprop
+from srwm.rl.unroll import Unroll
+from srwm.rl.vtrace import vtrace
+
+
+def problem():
+    torch.manual_seed(0)
+    b, t, actions = 2, 4, 3
+    answers = Answers(
+        torch.randn(b, t + 1, actions, dtype=torch.float64, requires_grad=True),
+        torch.randn(b, t + 1, dtype=torch.float64, requires_grad=True),
+    )
+    first = torch.zeros(b, t + 1, dtype=torch.bool)
+    first[1, 2] = True
+    unroll = Unroll(
+        torch.zeros(b, t + 1, 1, 1, 1, dtype=torch.uint8),
+        3 * torch.randn(b, t + 1, dtype=torch.float64),
+        first,
+        torch.randint(actions, (b, t)),
+        -torch.rand(b, t, dtype=torch.float64) - 0.5,
+        SequenceState(()),
+    )
+    return answers, unroll
+
+
+def test_losses_are_sums_over_steps_and_unrolls():
+    answers, unroll = problem()
+    config = AlgorithmConfig(entropy_cost=0.3, value_cost=0.7, discount=0.9)
+    losses = actor_critic_losses(answers, unroll, config)
+    log_pi = answers.logits.log_softmax(-1)
+    chosen = torch.stack([torch.stack([log_pi[i, j, unroll.actions[i, j]] for j in range(4)]) for i in range(2)])
+    rewards = unroll.rewards[:, 1:].clamp(-1, 1)
+    discounts = torch.where(unroll.first[:, 1:], 0.0, 0.9).double()
+    values = answers.values.detach()
+    target = vtrace(chosen.detach() - unroll.log_mu, rewards, discounts, values[:, :-1], values[:, -1])
+    policy = value = entropy = 0.0
+    for i in range(2):
+        for j in range(4):
+            policy -= target.advantages[i, j] * chosen[i, j]
+            value += 0.5 * (target.targets[i, j] - answers.values[i, j]) ** 2
+            entropy -= sum(log_pi[i, j, a].exp() * log_pi[i, j, a] for a in range(3))
+    torch.testing.assert_close(losses.policy, policy)
+    torch.testing.assert_close(losses.value, value)
+    torch.testing.assert_close(losses.entropy, entropy)
+    torch.testing.assert_close(losses.total, policy + 0.7 * value - 0.3 * entropy)
+
+
+def test_the_bootstrap_value_gets_no_gradient():
+    answers, unroll = problem()
+    actor_critic_losses(answers, unroll, AlgorithmConfig()).total.backward()
+    assert answers.values.grad[:, -1].abs().max() == 0
+    assert answers.logits.grad[:, -1].abs().max() == 0
+    assert answers.values.grad[:, :-1].abs().min() > 0
+
+
+def test_rewards_are_clamped_unless_told_not_to():
+    answers, unroll = problem()
+    plain = AlgorithmConfig(clip_rewards=False)
+    clipped_loss = actor_critic_losses(answers, unroll, AlgorithmConfig()).value
+    assert not torch.isclose(clipped_loss, actor_critic_losses(answers, unroll, plain).value)
+    clamped = unroll._replace(rewards=unroll.rewards.clamp(-1, 1))
+    torch.testing.assert_close(actor_critic_losses(answers, clamped, plain).value, clipped_loss)
+
+
+def test_rmsprop_is_that_of_pytorch():
+    torch.manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.ones(3, 2)) for _ in range(2))
+    rmsprop = RMSprop([("p", ours)], alpha=0.9, eps=0.01)
+    reference = torch.optim.RMSprop([theirs], lr=0.1, alpha=0.9, eps=0.01)
+    for _ in range(5):
+        gradient = torch.randn(3, 2)
+        ours.grad, theirs.grad = gradient.clone(), 0.5 * gradient
+        rmsprop.step(torch.tensor(0.1), torch.tensor(0.5), torch.tensor(False))
+        reference.step()
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_rmsprop_leaves_all_as_it_was_where_told():
+    parameter = torch.nn.Parameter(torch.ones(3))
+    rmsprop = RMSprop([("p", parameter)], alpha=0.9, eps=0.01)
+    parameter.grad = torch.full((3,), torch.nan)
+    rmsprop.step(torch.tensor(0.1), torch.tensor(1.0), torch.tensor(True))
+    assert torch.equal(parameter, torch.ones(3))
+    assert torch.equal(rmsprop.squares["p"], torch.zeros(3))

@@ -1,0 +1,96 @@
+"""Actors on a Ray cluster of three nodes, which the tests start on this machine."""
+
+import os
+import signal
+import sys
+
+import pytest
+import torch
+
+from srwm.errors import InputError
+from srwm.rl.trainer import RLTrainer
+
+from . import toy_games
+from .toy_games import ToyGames, toy_config
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Start three nodes with one processor each; all are stopped whatever happens."""
+    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    from ray import cloudpickle
+    from ray.cluster_utils import Cluster
+
+    # The nodes do not have the tests' modules, so the game itself is sent to them.
+    cloudpickle.register_pickle_by_value(toy_games)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": 80 << 20}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        for _ in range(2):
+            cluster.add_node(**node)
+        yield cluster
+    finally:
+        cluster.shutdown()
+        cloudpickle.unregister_pickle_by_value(toy_games)
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+def make_games(number, pinned):
+    return ToyGames(2, seed=2 * number)
+
+
+def make_trainer(**train):
+    config = toy_config(train={"actors": 3, "overlap": True, **train})
+    return RLTrainer(config, CPU, make_games=make_games)
+
+
+@pytest.fixture
+def on_ray(cluster):
+    trainer = make_trainer(executor="ray", ray_address=cluster.address)
+    yield trainer
+    trainer.close()
+
+
+def test_weights_and_games_are_those_of_one_process_to_the_bit(on_ray):
+    here = make_trainer()
+    for trainer in (here, on_ray):
+        for step in range(3):
+            trainer.train_step(step)
+    mine, theirs = here.tensors(), on_ray.tensors()
+    assert mine.keys() == theirs.keys()
+    for group in mine.keys() - {"rng"}:
+        for name, tensor in mine[group].items():
+            assert torch.equal(tensor, theirs[group][name]), f"{group}: {name}"
+    assert here.metrics() == on_ray.metrics()
+
+
+def test_a_dead_actor_is_replaced_and_the_run_goes_on(on_ray, caplog):
+    import ray
+
+    on_ray.train_step(0)
+    player = on_ray._sampler._players[1]
+    pid = ray.get(player.pid.remote())
+    os.kill(pid, signal.SIGKILL)
+    on_ray.train_step(1)
+    assert "actor 1 has died" in caplog.text
+    assert on_ray.metrics()["frames"] == 2 * on_ray.config.frames_per_round
+
+
+def test_a_run_goes_on_from_its_checkpoint(on_ray):
+    here = make_trainer()
+    for step in range(2):
+        here.train_step(step)
+    on_ray.load_tensors({group: {n: t.clone() for n, t in each.items()} for group, each in here.tensors().items()})
+    for trainer in (here, on_ray):
+        trainer.train_step(2)
+    for name, tensor in here.model.state_dict().items():
+        assert torch.equal(tensor, on_ray.model.state_dict()[name])
+
+
+def test_an_address_without_a_cluster_is_a_sentence():
+    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    with pytest.raises(InputError, match=r"train\.ray_address 127\.0\.0\.1:1: no Ray cluster answers there"):
+        make_trainer(executor="ray", ray_address="127.0.0.1:1")

@@ -1,0 +1,60 @@
+"""`srwm stream --demo`: images of sources that switch, and reports."""
+
+import pytest
+from PIL import Image
+
+from srwm.sequential._live_demo import Demo
+
+from . import live_streams
+from .live_streams import write_pictures
+
+
+@pytest.fixture(scope="module")
+def dark(tmp_path_factory):
+    """A source of dark images."""
+    folder = tmp_path_factory.mktemp("dark")
+    for number in range(5):
+        for path in write_pictures(folder / "test" / f"class{number}", 8, seed=number):
+            with Image.open(path) as image:
+                image.point(lambda value: value // 3).save(path)
+    return f"folder:{folder}"
+
+
+DEMO = ("--switch-every", "20", "--report-every", "25", "--demo")
+
+
+def without_the_clock(printed):
+    return [{key: line[key] for key in ("step", "accuracy", "labelled", "state_norm", "finite")} for line in printed]
+
+
+def test_the_demo_reports_and_goes_on_where_it_was(stream, dark, tmp_path):
+    status, whole, _ = stream([*DEMO, dark, "--steps", "75"])
+    assert status == 0
+    assert [(line["event"], line["step"], line["labelled"]) for line in whole] == [
+        ("report", step, 25) for step in (25, 50, 75)
+    ]
+    assert all(line["steps_per_second"] > 0 < line["peak_memory_mb"] for line in whole)
+    assert len(stream([*DEMO, dark, "--steps", "33", "--state", tmp_path])[1]) == 1
+    _, rest, _ = stream([*DEMO, dark, "--steps", "75", "--state", tmp_path])
+    assert without_the_clock(rest) == without_the_clock(whole)[1:]
+    assert stream([*DEMO, dark, "--steps", "75", "--state", tmp_path])[:2] == (0, [])
+
+
+def test_the_demo_switches_its_classes_and_takes_sources_in_turn(dark):
+    model = live_streams.tiny_model(sources=("strokes", dark))
+
+    def first(number, **options):
+        requests = iter(Demo([dark, f"{dark}+inverted"], model, switch_every=20, **options))
+        return [next(requests) for _ in range(number)]
+
+    requests = first(60)
+    bright = [bool(request.image.float().mean() > 127) for request in requests]
+    assert bright == [False] * 20 + [True] * 20 + [False] * 20
+    assert [request.source for request in requests[19:21]] == [model.source_names[1], None]
+    for start in (0, 20, 40):
+        labels = [request.label for request in requests[start : start + 20]]
+        assert set(labels) == {0, 1, 2}
+        assert max(map(labels.count, labels)) <= 7
+    again = first(30, start=30)
+    assert all((a.image == b.image).all() and a.label == b.label for a, b in zip(requests[30:], again, strict=True))
+    assert any((a.image != b.image).any() for a, b in zip(requests[:20], first(20, seed=1), strict=True))

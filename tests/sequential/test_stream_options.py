@@ -1,0 +1,37 @@
+"""`srwm stream`: options that do not go together, and models that are not there."""
+
+import pytest
+
+from . import live_streams
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--skip-answered"], "--skip-answered needs --state FOLDER"),
+        (["--once"], "--once needs --watch FOLDER"),
+        (["--no-name-labels"], "--no-name-labels needs --watch FOLDER"),
+        (["--watch", ".", "--demo", "strokes"], "--watch and --demo do not go together"),
+        (["--watch", ".", "--state", "x", "--skip-answered"], "--skip-answered is for lines on standard input"),
+        (["--watch", "nowhere"], "nowhere is not a folder"),
+        (["--save-every", "0"], "--save-every 0; wanted at least 1"),
+        (["--report-every", "-1"], "--report-every -1; wanted at least 1"),
+        (["--steps", "0"], "--steps 0; wanted at least 1"),
+        (["--max-norm", "nan"], "--max-norm nan; wanted more than 0"),
+        (["--poll", "-1"], "--poll -1.0; wanted 0 or more"),
+        (["--source", "omniglot"], "source 'omniglot' is not one of the model's: strokes"),
+        (["--demo", "nowhere"], "nowhere"),
+        (["--state", __file__], "cannot be made a folder"),
+    ],
+)
+def test_what_does_not_go_together_exits_2_with_a_sentence(stream, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    status, printed, err = stream(arguments)
+    assert (status, printed) == (2, [])
+    assert sentence in err
+
+
+def test_a_model_that_is_not_there_exits_2(capsys, monkeypatch, tmp_path):
+    status, _, err = live_streams.stream([tmp_path / "nothing"], capsys, monkeypatch)
+    assert status == 2
+    assert "there is no model at" in err

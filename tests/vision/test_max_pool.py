@@ -1,0 +1,36 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from srwm.vision.max_pool import fused_max_pool_bias, max_pool_bias
+
+SIZES = [(2, 16, 8, 8), (1, 3, 7, 5), (3, 32, 1, 2), (2, 5, 9, 6)]
+
+
+def torch_pool(x, bias):
+    return F.max_pool2d(x + bias[:, None, None], 3, stride=2, padding=1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("function", [max_pool_bias, fused_max_pool_bias])
+def test_maxima_and_gradients_are_those_of_pytorch(size, function):
+    torch.manual_seed(0)
+    x, bias = torch.randn(size, requires_grad=True), torch.randn(size[1], requires_grad=True)
+    wanted = torch_pool(x, bias)
+    dy = torch.randn_like(wanted)
+    gradients = torch.autograd.grad(wanted, (x, bias), dy)
+    y = function(x, bias)
+    torch.testing.assert_close(y, wanted)
+    torch.testing.assert_close(torch.autograd.grad(y, (x, bias), dy), gradients)
+
+
+def test_of_equal_pixels_the_first_gets_the_gradient():
+    x = torch.zeros(1, 1, 4, 4, requires_grad=True)
+    wanted = torch.autograd.grad(F.max_pool2d(x, 3, 2, 1).sum(), x)[0]
+    assert torch.equal(torch.autograd.grad(fused_max_pool_bias(x, torch.zeros(1)).sum(), x)[0], wanted)
+
+
+def test_nan_is_seen():
+    x = torch.zeros(1, 1, 4, 4)
+    x[0, 0, 1, 1] = torch.nan
+    assert torch.isnan(fused_max_pool_bias(x, torch.zeros(1))).all()
