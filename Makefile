@@ -15,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types format bench clean
+.PHONY: help setup run demo test lint types format bench clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,11 @@ setup: $(STAMP) ## Create .venv and install the pinned packages
 
 run: $(STAMP) ## Train a small SRWM to learn new characters, and test it (a few minutes)
 	@$(BIN)/python examples/quickstart.py
+
+# The quick start is trained first where no model comes with the package and no such run has ended yet.
+demo: $(STAMP) ## Teach a network your own drawings in the browser, and watch it rewrite itself
+	@test -n "$(wildcard src/srwm/models/*/model.json runs/quickstart-*/result.json)" || $(BIN)/python examples/quickstart.py
+	@$(BIN)/srwm demo
 
 test: $(STAMP) $(GAMES) ## Run lint, types and all tests
 	@$(call step,ruff check,$(BIN)/ruff check .)

@@ -1,6 +1,7 @@
 """The command line: what it prints and how it exits."""
 
 import json
+import subprocess
 import sys
 import types
 
@@ -26,7 +27,13 @@ COMMANDS = (
     ["bench"],
     ["bench", "ops"],
     ["bench", "fewshot"],
+    ["bench", "sequential"],
+    ["bench", "rl"],
     ["doctor"],
+    ["demo"],
+    ["inspect"],
+    ["report"],
+    ["watch"],
 )
 
 
@@ -45,6 +52,15 @@ def test_help_exits_0_and_names_the_command(command, capsys):
     status, out, _ = run([*command, "--help"], capsys)
     assert status == 0
     assert " ".join(["usage: srwm", *command]) in out
+
+
+def test_a_reader_that_goes_away_gets_no_stack_trace():
+    # As in `srwm recipes | head -1`: the pipe is closed before all is written.
+    words = [sys.executable, "-m", "srwm.cli", "recipes"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_version_is_the_package_version(capsys):
@@ -87,7 +103,10 @@ def test_unknown_word_with_nothing_near_exits_2_without_a_guess(capsys):
 
 @pytest.mark.parametrize(
     ("argv", "choices"),
-    [([], "train, evaluate, stream, recipes, sweep, export, data, bench, doctor"), (["bench"], "ops")],
+    [
+        ([], "train, evaluate, report, inspect, demo, stream, watch, recipes, sweep, export, data, bench, doctor"),
+        (["bench"], "ops"),
+    ],
 )
 def test_missing_command_exits_2_and_lists_the_commands(argv, choices, capsys):
     status, _, err = run(argv, capsys)

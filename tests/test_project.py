@@ -250,7 +250,8 @@ def sdist(tmp_path_factory):
 def test_wheel_holds_every_source_file_and_nothing_else_but_its_metadata(wheel):
     packed = {name for name in contents(wheel) if ".dist-info/" not in name}
     tracked = (ROOT / "src" / "srwm").rglob("*")
-    wanted = {path.relative_to(ROOT / "src").as_posix() for path in tracked if path.suffix in {".py", ".md", ".typed"}}
+    suffixes = {".py", ".md", ".typed", ".css", ".html", ".js", ".svg", ".json", ".safetensors"}
+    wanted = {path.relative_to(ROOT / "src").as_posix() for path in tracked if path.suffix in suffixes}
     assert packed == wanted
     assert "srwm/py.typed" in packed
 

@@ -16,7 +16,15 @@ MODULES = sorted(
 
 
 def test_the_public_names_are_these():
-    assert sorted(srwm.vision.__all__) == ["BatchNorm", "Conv4", "DropoutVariant", "Res12", "norm_pool_relu"]
+    assert sorted(srwm.vision.__all__) == [
+        "BatchNorm",
+        "Conv4",
+        "DropoutVariant",
+        "Impala",
+        "Res12",
+        "max_pool_bias",
+        "norm_pool_relu",
+    ]
     assert sorted(srwm.fewshot.__all__) == [
         "BootstrapConfig",
         "Evaluation",

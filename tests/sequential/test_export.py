@@ -5,8 +5,10 @@ import json
 import torch
 
 from srwm.sequential import load_stream_model
+from srwm.sequential.card import model_card
 
 from .test_cli import run, sources, train  # noqa: F401 - fixtures
+from .tiny import config
 
 
 def test_an_exported_model_answers_as_its_run_does_and_its_card_says_what_was_measured(sources, tmp_path, capsys):  # noqa: F811
@@ -30,6 +32,17 @@ def test_an_exported_model_answers_as_its_run_does_and_its_card_says_what_was_me
 
     words = ["evaluate", tmp_path / "model", "--sets", 2, "--episodes", 4, "--device", "cpu", "--json"]
     assert json.loads(run(words, capsys)[1])["accuracy"] == result["test"]["accuracy"]
+
+
+def test_the_card_says_which_images_are_negatives():
+    recipe = config(stream={"sources": ("strokes", "strokes+inverted"), "image_size": 16})
+    test = {"accuracy": 0.5, "interval": None, "sets": [0.5], "streams": 1, "instances": [1], "orders": []}
+    common = {"step": 4, "score_step": None, "seconds": 1.0, "date": "2026-01-01", "parameters": 7}
+    result = {**common, "test": test, "hardware": {"device": "an abacus"}}
+    card = model_card(recipe, result, licence="CC0-1.0", half=True)
+    assert "| data | Strokes (that of this library); Strokes (that of this library), as negatives |" in card
+    assert "The last checkpoint. The weights are rounded to 16 bits after that test." in card
+    assert "4 steps in 1 s on an abacus, seed 0, 2026-01-01" in card
 
 
 def test_a_run_without_a_test_is_refused(sources, tmp_path, capsys):  # noqa: F811

@@ -70,9 +70,7 @@ def bench_training(
     for config in configs:
         options, step_ms = loop_options(config), times[config.recipe]
         number = options.items_per_step
-        rows.append(
-            Row(config.recipe, config.train.precision, step_ms, options.item, number, number / step_ms * 1e3)
-        )
+        rows.append(Row(config.recipe, config.train.precision, step_ms, options.item, number, number / step_ms * 1e3))
     about = {**hardware(device), "date": date.today().isoformat(), "set": list(assignments)}
     console = Console()
     console.print(_table(title, rows))

@@ -4,6 +4,7 @@ Each handler imports what it needs when it runs, so that `srwm --help` answers a
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,7 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"srwm {srwm.__version__}")
     parser.set_defaults(parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for verb in (train, evaluate, stream, watch, recipes, sweep, export, data, bench, doctor, demo, inspect, report):
+    for verb in (train, evaluate, report, inspect, demo, stream, watch, recipes, sweep, export, data, bench, doctor):
         verb.add(parser, commands)
     return parser
 
@@ -44,6 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.parser.missing_command()
     try:
         status: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read (`| head`) has seen enough; what Python still holds must not be written at exit either.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return EXIT_INTERRUPTED

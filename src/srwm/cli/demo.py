@@ -49,15 +49,15 @@ def _demo(args: argparse.Namespace) -> int:
     # One image at a time is too little work to share.
     torch.set_num_threads(1)
     name = args.model or args.named or choose_model()
-    app = create_app(load_model(name), str(name))
-    listening = listen(PORT if args.port is None else args.port)
 
     def ready(url: str) -> None:
         print(f"{name} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
 
-    try:
-        serve(app, listening, browser=not args.no_browser, ready=ready)
-    except KeyboardInterrupt:
-        # The way in which it is meant to end.
-        print("Ended.")
+    with listen(PORT if args.port is None else args.port) as listening:
+        app = create_app(load_model(name), name)
+        try:
+            serve(app, listening, browser=not args.no_browser, ready=ready)
+        except KeyboardInterrupt:
+            # The way in which it is meant to end.
+            print("Ended.")
     return EXIT_OK

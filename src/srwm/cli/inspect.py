@@ -9,7 +9,7 @@ from srwm.errors import InputError
 from ._parser import EXIT_OK, Commands, Parser
 
 if TYPE_CHECKING:
-    from srwm.inspect.watching import Watched
+    from srwm.inspect.watched import Watched
 
 _EPILOG = """\
 A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
@@ -82,9 +82,9 @@ def _inspect(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm.experiments import kind_in
+    from srwm.experiments import kind_in, kinds
     from srwm.inspect.summary import summarise, summary_note, summary_table
-    from srwm.inspect.watching import WatchOptions, watch
+    from srwm.inspect.watched import WatchOptions
 
     options = WatchOptions(
         split=args.split,
@@ -99,9 +99,11 @@ def _inspect(args: argparse.Namespace) -> int:
     )
     if args.film and args.no_plots:
         raise InputError("--film and --no-plots do not go together")
-    kind = kind_in(Path(args.model))
     # What is no folder may be the name of a model that comes with the package; those are few-shot models.
-    watched = watch(args.model, "few-shot" if kind is None else kind.name, options)
+    kind = kind_in(Path(args.model)) or kinds()["few-shot"]
+    if kind.watch is None:
+        raise InputError(f"{args.model} is of kind {kind.name!r}, which has nothing to show here; see `srwm watch`")
+    watched: Watched = kind.watch(args.model, options)
     files = _write(watched, args)
     if args.json:
         shown = {"model": args.model, "shown": watched.title, "right": watched.right, "asked": watched.asked}
@@ -121,8 +123,11 @@ def _write(watched: "Watched", args: argparse.Namespace) -> list[Path]:
     """Write what was asked for, and list the files."""
     if args.no_plots and not args.save:
         return []
+    from srwm.inspect.plots import check_drawable
     from srwm.runs.atomic import failures_as_sentences
 
+    if not args.no_plots:
+        check_drawable(watched.inspection)
     model = Path(args.model)
     folder = args.out or (model / "inspect" if (model / "config.json").is_file() else Path(f"inspect-{model.name}"))
     with failures_as_sentences(folder):

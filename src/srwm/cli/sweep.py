@@ -19,6 +19,7 @@ OUT/report.json hold the mean, deviation and range over the seeds. Ctrl-C lets t
 
   srwm sweep omniglot-1shot omniglot-1shot-lstm --seeds 0-4 --out sweeps/omniglot
   srwm sweep fc100-5shot --grid paper --sample 40 --jobs 4 --out sweeps/fc100
+  srwm sweep sequential-three sequential-three-deltanet --seeds 0-2 --out sweeps/streams
   srwm sweep omniglot-1shot --grid model.num_layers=1,2,3 --ray auto --out /shared/layers
 """
 

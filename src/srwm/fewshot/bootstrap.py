@@ -1,6 +1,9 @@
 """Bootstrapped training: what a model knows after its support learns from what it knows after more images.
 
 Irie and Schmidhuber (2023), "Accelerating neural self-improvement via bootstrapping", arXiv 2305.01547.
+
+There is no such thing for streams (`srwm.sequential`): there, whatever comes later is trained by a loss of its own, and
+asked about an image again, a model has been told its label in the meantime.
 """
 
 from collections.abc import Iterator
@@ -66,7 +69,7 @@ def bootstrapped_loss(
 
 
 def divergence(scores: Float[Tensor, "n ways"], target: Float[Tensor, "n ways"]) -> Float[Tensor, ""]:
-    """Kullback-Leibler divergence of answers from a target that no gradient goes through, the mean over rows."""
+    """KL(target || answers), the mean over rows; no gradient goes through the target."""
     return F.kl_div(
         scores.log_softmax(dim=-1), target.detach().log_softmax(dim=-1), reduction="batchmean", log_target=True
     )

@@ -65,9 +65,9 @@ class BootstrapConfig:
     future_shots: int = 0
     """Further labelled images of each class that a training episode goes on with; 0 for plain training."""
     target: Literal["answers", "weights"] = "answers"
-    """What is pulled to what it becomes: "answers", by the Kullback-Leibler divergence of the answers after the support
-    from those after the further images; or "weights", by the mean squared difference of each sub-matrix of each layer.
-    No gradient goes through the target."""
+    """What is pulled to what it becomes: "answers", by the Kullback-Leibler divergence KL(later || first) of the
+    answers after the further images from those after the support; or "weights", by the mean squared difference of each
+    sub-matrix of each layer. No gradient goes through the target."""
     weight: float = 10.0
     """Weight of that loss."""
     support_weight: float = 1.0

@@ -19,6 +19,7 @@ from .recipes import RECIPES
 from .running import train_run
 from .saved import KIND, export_model, load_model
 from .tables import evaluation_table, result_table
+from .watching import watch_few_shot
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
@@ -63,4 +64,4 @@ def _result_table(result: Mapping[str, Any]) -> Table:
     return result_table(result, entry.paper if entry else None)
 
 
-FEW_SHOT = Kind(KIND, RECIPES, train_run, _result_table, evaluate_model, export_run, measures, charts)
+FEW_SHOT = Kind(KIND, RECIPES, train_run, _result_table, evaluate_model, export_run, measures, charts, watch_few_shot)

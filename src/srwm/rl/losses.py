@@ -34,7 +34,9 @@ def actor_critic_losses(answers: Answers, unroll: Unroll, config: AlgorithmConfi
         config: discount, costs and clipping.
     """
     log_policy = answers.logits[:, :-1].log_softmax(dim=-1)
-    log_pi = log_policy.gather(-1, unroll.actions[..., None]).squeeze(-1)
+    # A sum over what is chosen: the gradient of `gather` adds up in no fixed order on a GPU.
+    is_chosen = unroll.actions[..., None] == torch.arange(log_policy.shape[-1], device=log_policy.device)
+    log_pi = torch.where(is_chosen, log_policy, 0.0).sum(-1)
     # The reward of an action comes with the frame after it, and so does the news that the episode ended.
     rewards = unroll.rewards[:, 1:]
     target = vtrace(

@@ -169,7 +169,7 @@ class RLTrainer:
         if self._learn_stream is not None:
             self._learn_stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self._learn_stream):
-            at = torch.tensor(step, device=self.device)
+            at = torch.full((), step, device=self.device)  # made there: nothing waits for a copy
             key = stream_key(self.config.seed, _ORDER_STREAM + self.processes.rank, at)
             order = random_bits(key, (self._rows,)).argsort(stable=True) + step % 2 * self._rows
             for rows in order.split(self.config.train.batch_size // self.processes.count):

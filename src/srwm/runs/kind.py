@@ -95,3 +95,6 @@ class Kind:
     """From the content of `result.json` to figures, with the paper's beside ours."""
     charts: Callable[[Mapping[str, Any]], list[Chart]]
     """From the content of `result.json` to the curves of its test."""
+    watch: Callable[[str, Any], Any] | None = None
+    """From a model's name or folder and a `srwm.inspect.watched.WatchOptions` to a `Watched`; none if there is no such
+    thing for the kind."""

@@ -6,7 +6,6 @@ model.
 
 import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from srwm.errors import InputError
-from srwm.nn import SequenceState, map_state
+from srwm.nn import SequenceState, map_state, named_tensors
 from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint, prune, save_checkpoint
 from srwm.runs.config import from_json, to_json
 
@@ -85,7 +84,7 @@ def save_stream(
         RunError: if it cannot be written.
     """
     record = _Record(digest, state is None, progress, position)
-    tensors = dict(_named_tensors(state))
+    tensors = dict(named_tensors(state or ()))
     save_checkpoint(
         folder, progress.step, {_GROUP: tensors}, {"kind": _KIND, "format": _FORMAT, "stream": to_json(record)}
     )
@@ -131,18 +130,8 @@ def weights_digest(model: nn.Module) -> str:
 
 def state_norm(state: Any) -> float:
     """Euclidean norm of all floats of a state; not finite if one of them is not."""
-    tensors = [tensor for _, tensor in _named_tensors(state) if tensor.is_floating_point()]
+    tensors = [tensor for _, tensor in named_tensors(state or ()) if tensor.is_floating_point()]
     return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))
-
-
-def _named_tensors(state: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Give every tensor of a state with its dotted name, in the order of `map_state`."""
-    if isinstance(state, Tensor):
-        yield prefix or "state", state
-        return
-    names = getattr(state, "_fields", range(len(state or ())))
-    for name, part in zip(names, state or (), strict=True):
-        yield from _named_tensors(part, f"{prefix}.{name}" if prefix else str(name))
 
 
 def _any_state(model: StreamModel) -> SequenceState:
@@ -153,7 +142,7 @@ def _any_state(model: StreamModel) -> SequenceState:
 
 def _fill(pattern: SequenceState, tensors: dict[str, Tensor], path: Path) -> SequenceState:
     """Make a state of the structure of `pattern` from named tensors."""
-    wanted = dict(_named_tensors(pattern))
+    wanted = dict(named_tensors(pattern))
     if {name: (t.dtype, t.shape) for name, t in wanted.items()} != {
         name: (t.dtype, t.shape) for name, t in tensors.items()
     }:

@@ -6,7 +6,7 @@ from typing import Any
 from srwm.fewshot.card import described_source
 from srwm.runs.card import model_card as write_card
 
-from .bank import distinct_sources
+from .bank import INVERTED, distinct_sources
 from .config import SequentialConfig
 from .tables import read_evaluation
 
@@ -21,7 +21,7 @@ def model_card(config: SequentialConfig, result: Mapping[str, Any], *, licence: 
         half: whether the weights are rounded to 16 bits.
     """
     stream, tested = config.stream, read_evaluation(result["test"])
-    rows = {"data": "; ".join(described_source(word) for word in distinct_sources(stream))}
+    rows = {"data": "; ".join(_described(word) for word in distinct_sources(stream))}
     for order in tested.orders:
         for number, segment in enumerate(order.segments, start=1):
             interval = "" if segment.total.interval is None else f" ± {segment.total.interval:.2%} (95%)"
@@ -38,3 +38,8 @@ def model_card(config: SequentialConfig, result: Mapping[str, Any], *, licence: 
         licence=licence,
         half=half,
     )
+
+
+def _described(word: str) -> str:
+    plain = word.removesuffix(INVERTED)
+    return described_source(plain) + ("" if word == plain else ", as negatives")

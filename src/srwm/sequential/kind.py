@@ -19,6 +19,7 @@ from .recipes import RECIPES, Figures
 from .running import train_run
 from .saved import KIND, export_stream_model, load_stream_model
 from .tables import evaluation_table, result_table
+from .watching import watch_stream
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
@@ -58,4 +59,5 @@ SEQUENTIAL = Kind(
     export_run,
     measures,
     charts,
+    watch_stream,
 )

@@ -1,10 +1,7 @@
 """The jobs of a sweep as tasks of a Ray cluster."""
 
-import logging
 import os
 import platform
-import re
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +9,7 @@ from pathlib import Path
 from typing import Any, no_type_check
 
 from srwm.errors import InputError, RunError
+from srwm.runs.ray_cluster import connect
 
 from ._interrupts import Interrupts
 from ._plan import PLAN_FILE, Job
@@ -23,7 +21,6 @@ RETRIES = 3
 """How often a job is started again when its node goes away; it goes on from its last checkpoint."""
 
 WAIT_S = 0.2
-KNOCK_S = 10.0
 
 
 def run_on_ray(
@@ -54,7 +51,7 @@ def run_on_ray(
     Raises:
         InputError: if Ray is not installed, no cluster answers, or none of its nodes could ever run a job.
     """
-    ray = _connect(address)
+    ray = connect(address, "--ray")
     try:
         gpus = _gpus_a_job(ray) if gpus is None else gpus
         _refuse_what_no_node_has(ray, cpus, gpus)
@@ -116,45 +113,6 @@ def _let_save(ray: Any, running: dict[Any, Job], out: Path, interrupts: Interrup
             job = ends.pop(end)
             progress.ended(judge(job, out, 0) if is_finished(job, out) else Outcome(job, "interrupted"))
         progress.tick()
-
-
-def _connect(address: str) -> Any:
-    """Import Ray and connect to a cluster."""
-    try:
-        import ray
-    except ImportError as error:
-        raise InputError("--ray needs the package ray, which is not here; pip install 'srwm[ray]'") from error
-    host_port = _host_port(address)
-    if ray.is_initialized():
-        raise InputError("this process is connected to a Ray cluster already; call ray.shutdown() first")
-    try:
-        _knock(host_port)
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            f"--ray {address}: no Ray cluster answers there ({first_line}); "
-            "start one with `ray start --head`, or leave --ray out to use this machine"
-        ) from error
-    return ray
-
-
-def _knock(host_port: tuple[str, int] | None) -> None:
-    """See that something listens: Ray itself would try for minutes.
-
-    Raises:
-        OSError: if nothing does.
-    """
-    if host_port:
-        socket.create_connection(host_port, timeout=KNOCK_S).close()
-
-
-def _host_port(address: str) -> tuple[str, int] | None:
-    """Take an address apart; None for `auto`."""
-    found = re.fullmatch(r"\[?([^/\[\]]+?)\]?:([0-9]{1,5})", address)
-    if not found and address != "auto":
-        raise InputError(f"--ray {address}: wanted auto or HOST:PORT, on a machine of the cluster")
-    return (found[1], int(found[2])) if found else None
 
 
 def _gpus_a_job(ray: Any) -> float:

@@ -37,10 +37,9 @@ def statistics(x: Tensor) -> tuple[Tensor, Tensor]:
     pixels = _array(x).reshape(-1, x.shape[1])
     means, squares = np.zeros((2, _SHARES, x.shape[1]), dtype=np.float32)
 
-    def work(share: int, first: int, last: int) -> None:
-        _statistics(pixels[first:last], means[share], squares[share])
-
-    bounds = _share_out(len(pixels), work)
+    bounds = _share_out(
+        len(pixels), lambda share, first, last: _statistics(pixels[first:last], means[share], squares[share])
+    )
     # Merging as Chan et al. (1979), in double precision, over the fixed shares.
     numbers = np.diff(bounds).astype(np.float64)[:, None] / len(pixels)
     mean = (means * numbers).sum(axis=0)
@@ -58,10 +57,10 @@ def forward(
     _, scale, shift = _affine(mean, square, weight, bias, total, eps)
     source, pooled, won = _array(x), _array(y), _array(winner)
 
-    def work(_: int, first: int, last: int) -> None:
-        _pool_forward(source[first:last], scale, shift, pooled[first:last], won[first:last])
-
-    _share_out(n, work)
+    _share_out(
+        n,
+        lambda _, first, last: _pool_forward(source[first:last], scale, shift, pooled[first:last], won[first:last]),
+    )
     return y, winner
 
 
@@ -75,10 +74,12 @@ def sums(
     shares = np.zeros((_SHARES, 2, channels), dtype=np.float32)
     center = mean.numpy()
 
-    def work(share: int, first: int, last: int) -> None:
-        _sums(gradient[first:last], won[first:last], center, inverse, scale, shift, shares[share])
-
-    _share_out(len(gradient), work)
+    _share_out(
+        len(gradient),
+        lambda share, first, last: _sums(
+            gradient[first:last], won[first:last], center, inverse, scale, shift, shares[share]
+        ),
+    )
     return torch.from_numpy(shares.sum(axis=0, dtype=np.float64).astype(np.float32))
 
 
@@ -102,10 +103,12 @@ def backward(
     dx = torch.empty_like(x, memory_format=torch.channels_last)
     source, gradient, result = _array(x), _array(dy), _array(dx)
 
-    def work(_: int, first: int, last: int) -> None:
-        _pool_backward(source[first:last], gradient[first:last], scale, shift, slope, offset, result[first:last])
-
-    _share_out(len(source), work)
+    _share_out(
+        len(source),
+        lambda _, first, last: _pool_backward(
+            source[first:last], gradient[first:last], scale, shift, slope, offset, result[first:last]
+        ),
+    )
     return dx
 
 

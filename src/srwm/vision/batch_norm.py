@@ -1,9 +1,10 @@
 """Batch norm whose statistics are those of the whole batch, also when it is spread over several processes."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 from torch.nn import functional as F
 
 
@@ -60,10 +61,10 @@ class BatchNorm(nn.Module):
         # Sums over a batch are beyond half precision.
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         sums = torch.cat([wide.sum(dim=(0, 2, 3)), wide.new_full((1,), x[:, 0].numel())])
-        sums = all_reduce(sums)  # differentiable: the gradients of all processes are added up
+        sums = _add_up(sums)
         mean = sums[:-1] / sums[-1]
         away = wide - mean[:, None, None]
-        square = all_reduce(away.square().sum(dim=(0, 2, 3)))
+        square = _add_up(away.square().sum(dim=(0, 2, 3)))
         self.move_running_statistics(mean.detach(), square.detach(), sums[-1].detach(), missing)
         scale = self.weight * (square / sums[-1] + self.eps).rsqrt()
         y: Tensor = away * scale[:, None, None] + self.bias[:, None, None]
@@ -111,3 +112,22 @@ def merge_statistics(mean: Tensor, square: Tensor, total: int) -> tuple[Tensor, 
 
 def _count() -> int:
     return torch.distributed.get_world_size()
+
+
+class _AddUp(torch.autograd.Function):
+    """The sum over all processes; the gradients of all processes are added up likewise."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        total = tensor.clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return _AddUp.forward(ctx, gradient.contiguous())
+
+
+def _add_up(tensor: Tensor) -> Tensor:
+    total: Tensor = _AddUp.apply(tensor)  # type: ignore[no-untyped-call]
+    return total

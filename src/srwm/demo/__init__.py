@@ -1,0 +1,11 @@
+"""The local page: teach a self-modifying network one's own drawings, and watch its matrices rewrite themselves.
+
+A request goes `app -> requests -> drawing -> session -> learner` and back. What a session shows is a pure function of
+the examples it was taught, so going back in time and forgetting are exact.
+"""
+
+from .app import create_app
+from .choice import choose_model
+from .serve import listen, serve
+
+__all__ = ["choose_model", "create_app", "listen", "serve"]

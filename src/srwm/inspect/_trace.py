@@ -1,0 +1,70 @@
+"""The recurrences once more, step by step, with everything in between: the lines of `srwm.ops.*.reference`."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from srwm.ops.self_referential.reference import spread
+
+
+class Step(NamedTuple):
+    """What one matrix of each row and head did in one step; what a kind of matrix has not is of width zero."""
+
+    read: Tensor
+    """What the matrix was multiplied by for the output [b, h, d]."""
+    y: Tensor
+    """The output [b, h, e]."""
+    query: Tensor
+    """After its feature map [b, h, d]."""
+    key: Tensor
+    """After its feature map [b, h, d]."""
+    beta: Tensor
+    """Learning rates [b, h, r]."""
+    write: Tensor
+    """What was added under the key [b, h, m]: the matrix grew by the outer product of `key` and `write`."""
+    change: Tensor
+    """The change of the matrix after the step [b, h, d, m]."""
+
+
+def trace_self_referential(
+    x: Tensor, weight: Tensor, change: Tensor, reset: Tensor | None, learning_rates: int
+) -> Iterator[Step]:
+    """Run a self-referential matrix (paper, Eqs. 5-8); the arguments are those of `self_referential_reference`."""
+    d, m = weight.shape[1:]
+    columns = [m - 2 * d - learning_rates, d, d, learning_rates]
+    for t in range(x.shape[1]):
+        change = _made_new(change, reset, t)
+        w = weight + change
+        y, q, k, beta = torch.einsum("bhd,bhdm->bhm", x[:, t], w).split(columns, dim=-1)
+        q, k, beta = q.softmax(dim=-1), k.softmax(dim=-1), beta.sigmoid()
+        write = spread(beta, columns) * torch.einsum("bhd,bhdm->bhm", q - k, w)
+        change = change + torch.einsum("bhd,bhm->bhdm", k, write)
+        yield Step(x[:, t], y, q, k, beta, write, change)
+
+
+def trace_delta_rule(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, change: Tensor, reset: Tensor | None
+) -> Iterator[Step]:
+    """Run a delta rule (paper, Eqs. 2-4); the arguments are those of `delta_rule_reference`."""
+    for t in range(q.shape[1]):
+        change = _made_new(change, reset, t)
+        rate = beta[:, t, :, None]
+        write = rate * (v[:, t] - torch.einsum("bhd,bhde->bhe", k[:, t], change))
+        change = change + torch.einsum("bhd,bhe->bhde", k[:, t], write)
+        y = torch.einsum("bhd,bhde->bhe", q[:, t], change)
+        yield Step(q[:, t], y, q[:, t], k[:, t], rate, write, change)
+
+
+def trace_fixed(x: Tensor, weight: Tensor, change: Tensor) -> Iterator[Step]:
+    """Run a matrix that never changes."""
+    b, h = x.shape[0], x.shape[2]
+    none, write = x.new_zeros(b, h, 0), x.new_zeros(b, h, weight.shape[-1])
+    for t in range(x.shape[1]):
+        y = torch.einsum("bhd,hde->bhe", x[:, t], weight)
+        yield Step(x[:, t], y, none, none, none, write, change)
+
+
+def _made_new(change: Tensor, reset: Tensor | None, t: int) -> Tensor:
+    return change if reset is None else change.masked_fill(reset[:, t, None, None, None], 0.0)

@@ -1,0 +1,40 @@
+"""What the tests of the page share: one server with a small network, and a new session for each test."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from srwm.demo import create_app, listen
+from srwm.demo.serve import make_server
+
+from .small import NAME, Page, small_model
+
+
+@pytest.fixture(autouse=True, scope="package")
+def _one_thread() -> Iterator[None]:
+    """Tensors here are tiny: threads only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="package")
+def port() -> Iterator[int]:
+    listening = listen(0)
+    server = make_server(create_app(small_model(), NAME))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield listening.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+    listening.close()
+
+
+@pytest.fixture
+def page(port: int) -> Page:
+    opened = Page(port)
+    opened.open()
+    return opened

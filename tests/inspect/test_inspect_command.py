@@ -1,0 +1,205 @@
+"""`srwm inspect` from end to end, on models that are small enough for a test."""
+
+import io
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from rich.console import Console
+
+from fewshot import tiny
+from sequential import tiny as tiny_streams
+from srwm.cli import main
+from srwm.errors import InputError
+from srwm.fewshot import export_model, load_model, train_run
+from srwm.fewshot.watching import watch_few_shot
+from srwm.inspect import Inspection
+from srwm.inspect.past_plot import plot_past
+from srwm.inspect.watched import WatchOptions, margin
+from srwm.runs.run_folder import RunFolder
+from srwm.sequential import export_stream_model
+
+PICTURES = ["rates.png", "rates-by-head.png", "change.png", "ranks.png", "heads.png", "past.png"]
+ABOUT = {"half": False, "measured": {}, "card": ""}
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    return tiny.write_images(tmp_path_factory.mktemp("images"), per_class=6)
+
+
+@pytest.fixture(scope="module")
+def few_shot(images, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "few"
+    export_model(tiny.model(task={"source": f"folder:{images}"}, model={"num_layers": 2}), folder, **ABOUT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stream(images, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "stream"
+    sources = (f"folder:{images}", f"folder:{images}+inverted")
+    export_stream_model(tiny_streams.model(stream={"sources": sources}), folder, **ABOUT)
+    return folder
+
+
+def run(argv, capsys):
+    """Run the command line in this process; give its status, output and error output."""
+    try:
+        status = main(["inspect", *map(str, argv)])
+    except SystemExit as stop:
+        status = stop.code
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_a_few_shot_model_is_watched_measured_and_drawn(few_shot, tmp_path, capsys):
+    status, out, _ = run([few_shot, "--out", tmp_path / "out", "--film", "--paper-band", "--save"], capsys)
+    assert status == 0
+    for word in ("3-way 1-shot", "of 3 answers were right", "sequence.layers.1.memory", "effective rank", "4 steps"):
+        assert word in out
+    files = {*PICTURES, "film.gif", "record.json", "record.safetensors"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == files
+    inspection = Inspection.load(tmp_path / "out")
+    # Three rows with the same support, and a question each.
+    assert inspection[0].step.tolist() == [1, 2, 3, 4]
+    assert inspection[0].rows == (0, 1, 2)
+    assert torch.equal(inspection[0].change[0, 2], inspection[0].change[2, 2])
+    assert not torch.equal(inspection[0].read[0, 3], inspection[0].read[2, 3])
+
+
+def test_a_model_of_streams_is_watched_measured_and_drawn(stream, tmp_path, capsys):
+    status, out, _ = run([stream, "--out", tmp_path / "out", "--film"], capsys)
+    assert status == 0
+    assert "a stream of" in out
+    assert "of 24 answers were right" in out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {*PICTURES, "film.gif"}
+
+
+def test_json_holds_the_numbers_and_the_seed_changes_them(few_shot, capsys):
+    words = [few_shot, "--json", "--no-plots", "--episodes", 4, "--questions", 2, "--shots", 2, "--split", "validation"]
+    status, out, _ = run(words, capsys)
+    found = json.loads(out)
+    assert status == 0
+    assert (found["asked"], found["files"]) == (8, [])
+    assert "3-way 2-shot" in found["shown"]
+    assert [matrix["rows"] for matrix in found["matrices"]] == [8, 8]
+    assert [matrix["steps"] for matrix in found["matrices"]] == [7, 7]
+    assert all(matrix["deviation"] < 1e-4 for matrix in found["matrices"])
+    assert json.loads(run(words, capsys)[1]) == found
+    assert json.loads(run([*words, "--seed", 1], capsys)[1])["matrices"] != found["matrices"]
+
+
+def test_rows_layers_heads_and_steps_can_be_chosen(few_shot, tmp_path, capsys):
+    chosen = ["--rows", "2,1", "--layers", "1", "--heads", "0", "--every", "2"]
+    assert run([few_shot, "--out", tmp_path, "--no-plots", "--save", *chosen], capsys)[0] == 0
+    (record,) = Inspection.load(tmp_path)
+    assert (record.name, record.rows, record.heads) == ("sequence.layers.1.memory", (2, 1), (0,))
+    assert record.step.tolist() == [2, 4]
+
+
+def test_answers_that_were_not_recorded_are_not_drawn(few_shot, tmp_path):
+    watched = watch_few_shot(str(few_shot), WatchOptions(recorder={"every": 3}))
+    assert watched.answers == ()
+    with pytest.raises(InputError, match="no answer was recorded"):
+        plot_past(watched, tmp_path / "past.png")
+
+
+def test_files_go_beside_a_run_or_into_a_folder_of_the_models_name(few_shot, images, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    config = tiny.config(task={"source": f"folder:{images}"}, train={"total_steps": 1})
+    train_run(config, tmp_path / "run", device="cpu", test=False, console=Console(file=io.StringIO()))
+    assert run(["run", "--no-plots", "--save"], capsys)[0] == 0
+    assert (tmp_path / "run" / "inspect" / "record.json").is_file()
+    assert run([few_shot, "--no-plots", "--save"], capsys)[0] == 0
+    assert (tmp_path / "inspect-few" / "record.json").is_file()
+
+
+def test_what_was_watched_is_what_the_model_answers(few_shot):
+    watched = watch_few_shot(str(few_shot), WatchOptions(episodes=2, recorder={"rows": [4, 0]}))
+    model = load_model(few_shot)
+    for at, answer in enumerate(watched.answers):
+        labels = [watched.labels.index(word) for word in watched.words[at][:-1]]
+        state = model.learn(watched.images[at, :-1], torch.tensor(labels))
+        assert int(model.predict(watched.images[at, -1:], state).argmax()) == answer.given
+        assert watched.words[at][-1] == "?"
+    assert set(watched.gradients) == {"sequence.layers.0.memory", "sequence.layers.1.memory"}
+    assert all(gradient.shape == (2, 2, 4) for gradient in watched.gradients.values())
+    assert all(gradient.abs().max() > 0 for gradient in watched.gradients.values())
+
+
+def test_the_margin_is_the_best_score_less_the_mean_of_the_others():
+    assert margin(torch.tensor([[1.0, 5.0, 3.0], [0.0, 0.0, 0.0]])).tolist() == [3.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--episodes", "0"], "episodes=0; wanted at least 1"),
+        (["--shots", "6"], "to learn from"),
+        (["--every", "0"], "every=0"),
+        (["--every", "9"], "no step was recorded of 4"),
+        (["--heads", "7"], "has 2 heads"),
+        (["--rows", "9"], "rows has 9"),
+        (["--layers", "5"], "there is no layer 5"),
+        (["--heads", "a"], "'a'; wanted whole numbers with commas between them"),
+        (["--source", "omniglot"], "omniglot is not in"),
+        (["--film", "--no-plots"], "do not go together"),
+        (["--splt", "test"], "did you mean '--split'?"),
+    ],
+)
+def test_what_cannot_be_exits_2_with_a_sentence(few_shot, tmp_path, monkeypatch, capsys, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run([few_shot, *words], capsys)
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_models_that_cannot_be_watched_are_refused(tmp_path, stream, images, capsys):
+    assert "there is no model 'nothing'" in run(["nothing"], capsys)[2]
+    status, _, err = run([stream, "--shots", "2"], capsys)
+    assert status == 2
+    assert "shots is for few-shot models" in err
+    lstm = tiny.model(task={"source": f"folder:{images}"}, model={"memory": "lstm"})
+    export_model(lstm, tmp_path / "lstm", **ABOUT)
+    assert "the model has no layer to record" in run([tmp_path / "lstm"], capsys)[2]
+    fake = tiny.model(task={"source": f"folder:{images}"}, model={"memory": "fake_srwm"})
+    export_model(fake, tmp_path / "fake", **ABOUT)
+    status, _, err = run([tmp_path / "fake", "--out", tmp_path / "out"], capsys)
+    assert status == 2
+    assert "no recorded layer changes its weights" in err
+    assert not (tmp_path / "out").exists()
+    assert run([tmp_path / "fake", "--no-plots"], capsys)[0] == 0
+    away = tiny.model(task={"source": f"folder:{tmp_path / 'away'}"})
+    export_model(away, tmp_path / "away-model", **ABOUT)
+    status, _, err = run([tmp_path / "away-model"], capsys)
+    assert status == 2
+    assert "away" in err
+    RunFolder.create(tmp_path / "agent", {}, kind="reinforcement-learning")
+    status, _, err = run([tmp_path / "agent"], capsys)
+    assert status == 2
+    assert "see `srwm watch`" in err
+
+
+def test_a_model_that_is_not_finite_is_named_with_its_layer_and_step(images, tmp_path, capsys):
+    model = tiny.model(task={"source": f"folder:{images}"})
+    model.sequence.layers[0].memory.self_referential.weight.data[0, 0, 0] = float("nan")
+    export_model(model, tmp_path / "model", **ABOUT)
+    status, _, err = run([tmp_path / "model", "--no-plots"], capsys)
+    assert status == 1, err
+    assert "the change of sequence.layers.0.memory is not finite at step 1" in err
+
+
+def test_help_names_the_pictures_and_shows_examples(capsys):
+    status, out, _ = run(["--help"], capsys)
+    assert status == 0
+    for word in ("usage: srwm inspect", "past.png", "srwm inspect runs/my-run --film"):
+        assert word in out
+
+
+def test_the_example_of_ten_lines_runs(capsys):
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "inspect_layer.py"))
+    assert "learning rates between" in capsys.readouterr().out

@@ -1,0 +1,73 @@
+"""Records on disk."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from watched_layers import LAYERS, inputs, resets
+
+from srwm.errors import InputError, RunError
+from srwm.inspect import Inspection, Recorder
+
+
+@pytest.fixture
+def inspection():
+    layer = LAYERS["sr_deltanet"]()
+    with torch.no_grad():
+        _, state = layer(inputs(3, 2))
+        with Recorder(layer, every=2) as recorder:
+            layer(inputs(3, 8), state, reset=resets(3, 8))
+    return recorder.finish()
+
+
+def test_what_is_saved_is_loaded_again(inspection, tmp_path):
+    inspection.save(tmp_path / "new" / "folder")
+    again = Inspection.load(tmp_path / "new" / "folder")
+    assert (again.every, len(again)) == (2, 2)
+    for one, other in zip(inspection, again, strict=True):
+        for field in dataclasses.fields(one):
+            was, now = getattr(one, field.name), getattr(other, field.name)
+            assert torch.equal(was, now) if isinstance(was, torch.Tensor) else was == now
+        assert torch.equal(one.moved, other.moved)
+
+
+def test_a_record_without_matrices_is_saved_too(tmp_path):
+    layer = LAYERS["srwm"]()
+    with torch.no_grad(), Recorder(layer, matrices=False) as recorder:
+        layer(inputs())
+    recorder.finish().save(tmp_path)
+    assert Inspection.load(tmp_path)[0].change is None
+
+
+def test_the_same_record_is_the_same_bytes(inspection, tmp_path):
+    for name in ("one", "two"):
+        inspection.save(tmp_path / name)
+    for file in ("record.json", "record.safetensors"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_broken_records_are_refused_with_a_sentence(inspection, tmp_path):
+    with pytest.raises(InputError, match="holds no record"):
+        Inspection.load(tmp_path)
+    inspection.save(tmp_path)
+    rest = json.loads((tmp_path / "record.json").read_text())
+    for change, sentence in (
+        ({"format": 9}, "is of format 9; this version reads 1"),
+        ({"matrices": [{**rest["matrices"][0], "kind": "odd"}]}, "kind='odd'"),
+        ({"matrices": rest["matrices"] * 2}, "does not fit its tensors"),
+        ({"every": None}, "does not fit its tensors"),
+    ):
+        (tmp_path / "record.json").write_text(json.dumps({**rest, **change}))
+        with pytest.raises(InputError, match=sentence):
+            Inspection.load(tmp_path)
+    (tmp_path / "record.json").write_text(json.dumps(rest))
+    (tmp_path / "record.safetensors").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="are broken"):
+        Inspection.load(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_named(inspection, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="file"):
+        inspection.save(tmp_path / "file")

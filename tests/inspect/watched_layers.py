@@ -1,0 +1,39 @@
+"""Layers of every kind to be recorded, inputs for them, and what they must have done."""
+
+import torch
+
+from srwm.nn import SRWM, DeltaNet, FakeSRWM, SelfReferentialLinear, SRDeltaNet
+
+SIZE = 8
+F64 = {"dtype": torch.float64}
+
+LAYERS = {
+    "linear": lambda **o: SelfReferentialLinear(SIZE, 6, num_heads=2, **F64, **o),
+    "linear, one rate": lambda **o: SelfReferentialLinear(SIZE, 6, num_heads=2, learning_rates=1, **F64, **o),
+    "srwm": lambda **o: SRWM(SIZE, 2, **F64, **o),
+    "srwm, softmax": lambda **o: SRWM(SIZE, 2, input_activation="softmax", norm="none", **F64, **o),
+    "srwm, norm on the input": lambda **o: SRWM(SIZE, 2, norm="input", **F64, **o),
+    "srwm, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **F64, **o),
+    "deltanet": lambda **o: DeltaNet(SIZE, 2, **F64, **o),
+    "deltanet, elu": lambda **o: DeltaNet(
+        SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5, norm="none", **F64, **o
+    ),
+    "sr_deltanet": lambda **o: SRDeltaNet(SIZE, 2, **F64, **o),
+}
+CHANGING = tuple(LAYERS)
+LAYERS["fake_srwm"] = lambda: FakeSRWM(SIZE, 2, **F64)
+
+
+def inputs(b=3, t=7):
+    return torch.randn(b, t, SIZE, **F64)
+
+
+def resets(b=3, t=7):
+    return torch.rand(b, t) < 0.25
+
+
+def changes(state):
+    """The change of each matrix in the state of a layer, first to last."""
+    if hasattr(state, "slow"):
+        return [state.slow.change, state.fast_weight]
+    return [state.change if hasattr(state, "change") else state.fast_weight]
