@@ -116,5 +116,5 @@ def test_films_that_cannot_be_are_refused_with_a_sentence(tmp_path, monkeypatch)
     with pytest.raises(InputError, match="max_frames=0"):
         write_film(record, tmp_path / "film.gif", max_frames=0)
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(InputError, match="pip install imageio-ffmpeg"):
+    with pytest.raises(InputError, match=r"pip install 'srwm\[video\]'"):
         write_film(record, tmp_path / "film.mp4")

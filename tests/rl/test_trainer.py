@@ -13,6 +13,9 @@ from .toy_games import make_toy_games, toy_config
 
 CPU = torch.device("cpu")
 
+# The shapes are checked by the tests of the parts; here thousands of calls would spend most of the time on it.
+pytestmark = pytest.mark.usefixtures("as_installed")
+
 
 def make_trainer(config=None, processes=None):
     config = config or toy_config()

@@ -239,7 +239,7 @@ def _write_mp4(frames: Iterator[Picture], out: Path, seconds: float) -> None:
         writer_of = importlib.import_module("imageio_ffmpeg").write_frames
     except ImportError:
         raise InputError(
-            f"{out} needs imageio-ffmpeg: install it with `pip install imageio-ffmpeg`, or write a .gif"
+            f"{out} needs imageio-ffmpeg: install it with `pip install 'srwm[video]'`, or write a .gif"
         ) from None
     writer = None
     for frame in frames:
