@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 GAMES := $(VENV)/.procgen
+DOCS := $(VENV)/.docs
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test lint types format bench clean
+.PHONY: help setup run demo test docs lint types format bench clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,11 +31,15 @@ demo: $(STAMP) ## Teach a network your own drawings in the browser, and watch it
 	@test -n "$(wildcard src/srwm/models/*/model.json runs/quickstart-*/result.json)" || $(BIN)/python examples/quickstart.py
 	@$(BIN)/srwm demo
 
-test: $(STAMP) $(GAMES) ## Run lint, types and all tests
+test: $(STAMP) $(GAMES) $(DOCS) ## Run lint, types and all tests
 	@$(call step,ruff check,$(BIN)/ruff check .)
 	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
 	@$(call step,mypy,$(BIN)/mypy)
 	@$(call step,pytest,$(BIN)/python -m pytest -q -n 2)
+
+docs: $(DOCS) ## Build the site of the documentation into site/
+	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict)
+	@echo "The site is there: open site/index.html"
 
 lint: $(STAMP) ## Check style and format
 	@$(call step,ruff check,$(BIN)/ruff check .)
@@ -51,7 +56,7 @@ bench: $(STAMP) ## Time the operators on this machine
 	@$(BIN)/srwm bench ops
 
 clean: ## Remove caches, builds and outputs; keeps .venv and runs/
-	@rm -rf build dist out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf build dist out site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch goes first and alone: its exact pin also admits a local CPU build (2.13.0+cpu) where pip is set up with one.
@@ -67,6 +72,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,plot]'
 	@touch $@
 	@echo "Ready: $$($(BIN)/python --version), torch $$($(BIN)/python -c 'import importlib.metadata as m; print(m.version("torch"))')."
+
+# What builds the site; the tests of the documentation build it, too.
+$(DOCS): $(STAMP)
+	@$(PIP) install -c constraints.txt --no-build-isolation -e '.[docs]'
+	@touch $@
 
 # The games of ProcGen, which the tests of reinforcement learning play; tried once.
 $(GAMES): $(STAMP)

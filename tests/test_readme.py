@@ -1,4 +1,7 @@
-"""The README tells the truth: its code runs, its commands and its files exist."""
+"""The README tells the truth: its commands, its files, its links and its figures are those of the repository.
+
+Its code is run, and its commands are parsed, together with those of the other pages in tests/docs.
+"""
 
 import re
 from pathlib import Path
@@ -7,16 +10,16 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_there_are_snippets():
-    assert len(SNIPPETS) >= 2
+def test_there_is_a_layer_in_about_ten_lines():
+    (snippet,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    assert "SelfReferentialLinear" in snippet
+    assert len(snippet.splitlines()) <= 16
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda code: code.splitlines()[1])
-def test_snippet_runs(snippet):
-    exec(compile(snippet, "README.md", "exec"), {"__name__": "readme"})
+def test_it_is_about_one_screen():
+    assert len(README.splitlines()) <= 90
 
 
 @pytest.mark.parametrize("target", ["run", "test"])
@@ -31,9 +34,28 @@ def test_named_files_exist():
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-def test_named_layers_exist():
-    import srwm.nn
+def test_links_and_pictures_exist():
+    linked = re.findall(r"\]\(([^)]+)\)", README) + re.findall(r'(?:src|srcset)="([^"]+)"', README)
+    local = [link for link in linked if not link.startswith("https://")]
+    assert len(local) >= 15
+    assert [link for link in local if not (ROOT / link).is_file()] == []
 
-    table = README.split("## The layers")[1].split("##")[0]
-    named = re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)))
-    assert {"SelfReferentialLinear", "SRWM", "SequenceModel"} <= set(named) <= set(srwm.nn.__all__)
+
+def test_every_how_to_page_and_idea_is_linked():
+    pages = [
+        path.relative_to(ROOT).as_posix() for part in ("howto", "ideas") for path in (ROOT / "docs" / part).iterdir()
+    ]
+    assert [page for page in sorted(pages) if f"({page})" not in README] == []
+
+
+RESULTS = re.findall(r"^\|(.*)\|$", README.split("## What was measured")[1].split("##")[0], flags=re.MULTILINE)[2:]
+
+
+@pytest.mark.parametrize("row", RESULTS, ids=lambda row: row.strip()[:30])
+def test_every_figure_of_the_results_stands_in_the_measured_pages(row):
+    pages = [path for part in ("results", "benchmarks") for path in (ROOT / "docs" / part).glob("*.md")]
+    measured = "".join(path.read_text(encoding="utf-8") for path in pages)
+    what, _, *figures = row.split("|")
+    numbers = re.findall(r"(?<![A-Z\d])\d[\d,.]*\d%?", " ".join(figures)) + re.findall(r"\d+ (?:minutes|seconds)", what)
+    assert numbers
+    assert [number for number in numbers if number not in measured and number != "20%"] == []

@@ -5,7 +5,6 @@ recipes from the recipes, notebooks are run and shown with what they gave, and r
 the changelog are files that lie elsewhere in the repository.
 """
 
-import logging
 import re
 import sys
 from pathlib import Path
@@ -25,14 +24,12 @@ from recipe_pages import recipes_page
 DOCS = Path(__file__).parent.parent
 ROOT = DOCS.parent
 
-_log = logging.getLogger("mkdocs.srwm")
-
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the pages that are made here to the navigation."""
     nav: list[Any] = config.nav or []
     ideas, reference = _section(nav, "Ideas"), _section(nav, "Reference")
-    ideas.append({"The operators": _operator_readmes()})
+    ideas.append({"The maths of the operators": _operator_pages()})
     ideas.append({"Measured": [*_measured("results"), *_measured("benchmarks")]})
     commands = [{title: uri} for uri, title, _ in command_pages()]
     reference += [{"Commands": commands}, {"Recipes": "reference/recipes.md"}, {"Changelog": "reference/changelog.md"}]
@@ -44,8 +41,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made: dict[str, str | bytes] = {uri: text for uri, _, text in command_pages()}
     made["reference/recipes.md"] = recipes_page()
     made["reference/changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    for uri in _operator_readmes():
-        made[uri] = (ROOT / "src" / "srwm" / uri.removeprefix("ideas/")).read_text(encoding="utf-8")
+    for uri in _operator_pages():
+        text = (ROOT / "src/srwm/ops" / Path(uri).stem / "README.md").read_text(encoding="utf-8")
+        made[uri] = re.sub(r"\(\.\./(\w+)/README\.md\)", r"(\1.md)", text)
     made |= notebook_pages(DOCS / "notebooks")
     for uri, content in made.items():
         files.append(File.generated(config, uri, content=content))
@@ -72,10 +70,10 @@ def _section(nav: list[Any], title: str) -> list[Any]:
 
 
 def _measured(folder: str) -> list[str]:
-    """The pages of measured figures, without those that only hold text for other pages."""
+    """The pages of measured figures in a folder."""
     return sorted(f"{folder}/{path.name}" for path in (DOCS / folder).glob("*.md"))
 
 
-def _operator_readmes() -> list[str]:
-    """Where the READMEs of the operators stand in the site; they lie beside their code."""
-    return sorted(f"ideas/ops/{path.parent.name}/README.md" for path in (ROOT / "src/srwm/ops").glob("*/README.md"))
+def _operator_pages() -> list[str]:
+    """Where the READMEs of the operators, which lie beside their code, stand in the site."""
+    return sorted(f"ideas/ops/{path.parent.name}.md" for path in (ROOT / "src/srwm/ops").glob("*/README.md"))[::-1]

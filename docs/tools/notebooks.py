@@ -70,7 +70,7 @@ def _run_cell(cell: Cell, names: dict[str, Any], where: str) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(body, where, "exec"), names)
-        value = None
+        value: Any = None
         if isinstance(last, ast.Expr):
             names["_"] = None
             exec(compile(_kept(last), where, "exec"), names)

@@ -217,7 +217,7 @@ def step() -> str:
     d.text(625, top + 49, "β", size=15, colour="beta", **ITALIC)
     d.text(641, top + 49, "=", size=15, colour="quiet")
     _cells(d, 656, top, change, s)
-    d.text(478, top + 124, "Rows that k does not point to stay as they were.", size=12, colour="quiet", at="start")
+    d.text(478, top + 124, "Rows with little k hardly change.", size=12, colour="quiet", at="start")
     d.text(478, top + 141, "All four parts of W are written in this way.", size=12, colour="quiet", at="start")
     return d.svg()
 
@@ -233,7 +233,7 @@ def norms() -> str:
         ("residual", "LN(h) + P(M(h))", "skip", ("public code, supervised",)),
         ("input", "h + P(M(LN(h)))", "main", ("the usual pre-LN;", "public code's DeltaNet")),
         ("none", "h + P(M(h))", "", ("no LayerNorm",)),
-        ("unused", "h + P(M(h))", "beside", ("public code, games: its", "parameters are only counted")),
+        ("unused", "h + P(M(h))", "beside", ("public code, games: it is", "made, and never applied")),
     )
     for i, (word, formula, place, notes) in enumerate(kinds):
         x = 12 + i * 187
