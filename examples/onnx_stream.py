@@ -1,4 +1,4 @@
-"""A stream in ten lines of ONNX Runtime: `python examples/onnx_stream.py MODEL < lines`, each a path and a label."""
+"""A stream with ONNX Runtime alone: `python examples/onnx_stream.py MODEL < lines`, each a path and a label or `?`."""
 
 import json
 import sys
@@ -17,6 +17,7 @@ for line in sys.stdin:
     path, label = line.split()
     picture = Image.open(path).convert("L" if channels == 1 else "RGB").resize((width, height))
     image = np.asarray(picture).reshape(1, height, width, channels).transpose(0, 3, 1, 2)
-    probabilities, *new = session.run(None, {"image": image, "label": np.array([int(label)]), **state})
-    state = dict(zip(state, new, strict=True))  # what it knows now; unchanged where the label is -1, a question
+    number = np.array([-1 if label == "?" else int(label)])
+    probabilities, *new = session.run(None, {"image": image, "label": number, **state})
+    state = dict(zip(state, new, strict=True))  # what it knows now: a label is learnt, a question changes nothing
     print(path, "is", probabilities[0].argmax(), f"({probabilities[0].max():.0%}), in truth {label}")

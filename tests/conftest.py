@@ -15,6 +15,10 @@ if not torch.cuda.is_available():
     # Triton reads this when a kernel is defined, so it must stand before the first import of one.
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The workers share the cores; threads of several of them would spend their time waiting for each other.
+    torch.set_num_threads(1)
+
 
 # The same examples every time and everywhere, however long one takes.
 hypothesis.settings.register_profile("srwm", derandomize=True, database=None, deadline=None)

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+# As `make run` runs it, without the shape checks of the tests.
+pytestmark = pytest.mark.usefixtures("as_installed")
+
 PATH = Path(__file__).parent.parent / "examples" / "quickstart.py"
 SHORT = ("total_steps=2", "batch_size=2", "validate_every=1", "validation_episodes=20", "test_episodes=40")
 

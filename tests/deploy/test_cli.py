@@ -15,11 +15,15 @@ import srwm.deploy.folder
 import srwm.fewshot.saved
 from fewshot.test_cli import run, train
 from fewshot.tiny import pictures, write_images
+from rl.toy_games import toy_config
 from srwm.cli import main
 from srwm.deploy import FORMATS
 from srwm.fewshot.saved import export_model
+from srwm.rl.procgen import ACTIONS
+from srwm.runs.config import to_json
+from srwm.runs.saved import write_model
 
-from .small import as_installed, few_shot
+from .small import agent, as_installed, few_shot, stream
 from .test_files import run_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_stream.py"
@@ -93,25 +97,20 @@ def test_the_card_keeps_what_it_said_and_its_snippet_runs(exported):
 def test_the_example_streams_with_onnx_runtime_alone_as_the_model_would(exported, tmp_path):
     model, drawn = few_shot(), pictures(3, 2)
     state, wanted, lines = None, [], []
-    for place, label in ((0, 0), (0, 1), (1, -1), (0, 2), (1, 0)):
-        image = drawn[max(label, 0), place]
+    for place, label in ((0, "0"), (0, "1"), (1, "?"), (0, "2"), (1, "0")):
+        image = drawn[0 if label == "?" else int(label), place]
         Image.fromarray(image[0].numpy()).save(tmp_path / f"{len(lines)}.png")
         best = model.predict(image[None], state)[0].max(dim=0)
-        if label >= 0:
-            state = model.learn(image[None], torch.tensor([label]), state)
+        if label != "?":
+            state = model.learn(image[None], torch.tensor([int(label)]), state)
         wanted.append(f"{len(lines)}.png is {best.indices} ({best.values:.0%}), in truth {label}")
         lines.append(f"{len(lines)}.png {label}\n")
     code = f"import runpy\nrunpy.run_path({str(EXAMPLE)!r})"
     assert python(code, exported, folder=tmp_path, lines="".join(lines)).splitlines() == wanted
 
 
-def test_a_tested_run_is_exported_with_the_card_and_the_licence_that_it_would_have_for_srwm(
-    images,
-    tmp_path,
-    capsys,
-    quick,  # noqa: F811
-):
-    assert train(images, tmp_path / "run", capsys)[0] == 0
+def test_a_tested_run_has_the_card_and_the_licence_that_it_would_have_for_srwm(tmp_path, capsys, quick):
+    assert train(write_images(tmp_path / "images"), tmp_path / "run", capsys)[0] == 0
     words = ["export", tmp_path / "run", tmp_path / "model", "--format", "torch", "--licence", "CC-BY-4.0"]
     status, out, err = run(words, capsys)
     assert (status, out.strip()) == (0, str(tmp_path / "model"))
@@ -127,6 +126,29 @@ def test_a_tested_run_is_exported_with_the_card_and_the_licence_that_it_would_ha
     assert (status, err) == (2, f"srwm export: {tmp_path / 'model'} already holds a model; choose another folder\n")
 
 
+@pytest.mark.parametrize("kind", ["sequential", "reinforcement-learning"])
+def test_exported_models_of_other_kinds_are_taken_too(kind, tmp_path, capsys, quick):
+    config = toy_config(agent={"memory_options": {}})
+    model, config = (stream(), stream().config) if kind == "sequential" else (agent(), config)
+    write_model(model, tmp_path / "a", kind=kind, config=to_json(config), half=False, measured={}, card=CARD)
+    assert run(["export", tmp_path / "a", tmp_path / "b", "--format", "onnx"], capsys)[0] == 0
+    about = json.loads((tmp_path / "b" / "io.json").read_text())
+    wanted = {
+        "sequential": ["image", "previous_label", "source"],
+        "reinforcement-learning": ["frame", "reward", "first"],
+    }
+    assert (about["kind"], [each["name"] for each in about["inputs"]]) == (kind, wanted[kind])
+    facts = about["image"].get("sources", about.get("actions"))
+    assert facts == (
+        [
+            {"name": "a", "mean": [pytest.approx(0.3)], "std": [pytest.approx(0.2)]},
+            {"name": "b", "mean": [pytest.approx(0.6)], "std": [pytest.approx(0.4)]},
+        ]
+        if kind == "sequential"
+        else list(ACTIONS)
+    )
+
+
 def test_what_makes_no_sense_is_refused_in_a_sentence_and_leaves_nothing(shipped, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
 
@@ -138,7 +160,8 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_leaves_nothing(shipped
 
     assert "--half is for --format srwm" in refused("tiny", out, "--half")
     assert "tiny is an exported model, whose card says its licence" in refused("tiny", out, "--licence", "MIT")
-    assert "nowhere" in refused(tmp_path / "nowhere", out)
+    assert "there is no run or model 'nowhere'; with the package come tiny" in refused("nowhere", out)
+    assert "is not the folder of a run" in refused(tmp_path, out)
     assert "did you mean 'onnx'?" in run(["export", "tiny", out, "--format", "onxx"], capsys)[2]
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     assert "needs the package onnxscript; run `pip install 'srwm[onnx]'`" in refused("tiny", out)

@@ -1,4 +1,7 @@
+import doctest
+
 import srwm.deploy
+import srwm.deploy.steps
 
 
 def test_public_names_are_pinned():
@@ -15,3 +18,7 @@ def test_public_names_are_pinned():
         "trace",
         "write_folder",
     ]
+
+
+def test_the_example_in_the_docstring_is_right():
+    assert doctest.testmod(srwm.deploy.steps) == (0, 5)

@@ -100,6 +100,7 @@ def test_the_state_has_a_name_for_each_tensor_and_none_for_counters_that_do_not_
         "state.0.steps",
         "state.1.slow.change",
     ]
+    assert [slot.name for slot in step_of(agent(detach_every_step=True)).state] == ["state.0.change"]
     assert step_of(few_shot("feed_forward")).state == ()
 
 

@@ -8,6 +8,9 @@ import torch
 
 from .pages import DOCS
 
+# As a reader runs them, without the shape checks of the tests.
+pytestmark = pytest.mark.usefixtures("as_installed")
+
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 

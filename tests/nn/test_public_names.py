@@ -32,6 +32,7 @@ def test_the_public_names_are_these():
             "State",
             "check_layer",
             "map_state",
+            "named_tensors",
         ]
     )
 

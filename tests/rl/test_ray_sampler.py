@@ -47,17 +47,26 @@ def make_trainer(**train):
     return RLTrainer(config, CPU, make_games=make_games)
 
 
-@pytest.fixture
+def test_an_address_without_a_cluster_is_a_sentence():
+    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    with pytest.raises(InputError, match=r"train\.ray_address 127\.0\.0\.1:1: no Ray cluster answers there"):
+        make_trainer(executor="ray", ray_address="127.0.0.1:1")
+
+
+@pytest.fixture(scope="module")
 def on_ray(cluster):
+    """One trainer for all tests, since every actor is a process that must import torch; each test goes on with it."""
     trainer = make_trainer(executor="ray", ray_address=cluster.address)
     yield trainer
     trainer.close()
 
 
-def test_weights_and_games_are_those_of_one_process_to_the_bit(on_ray):
+def test_weights_and_games_are_those_of_one_process_to_the_bit_also_from_a_checkpoint(on_ray):
     here = make_trainer()
+    here.train_step(0)
+    on_ray.load_tensors({group: {n: t.clone() for n, t in each.items()} for group, each in here.tensors().items()})
     for trainer in (here, on_ray):
-        for step in range(3):
+        for step in (1, 2):
             trainer.train_step(step)
     mine, theirs = here.tensors(), on_ray.tensors()
     assert mine.keys() == theirs.keys()
@@ -70,27 +79,9 @@ def test_weights_and_games_are_those_of_one_process_to_the_bit(on_ray):
 def test_a_dead_actor_is_replaced_and_the_run_goes_on(on_ray, caplog):
     import ray
 
-    on_ray.train_step(0)
-    player = on_ray._sampler._players[1]
-    pid = ray.get(player.pid.remote())
+    pid = ray.get(on_ray._sampler._players[1].pid.remote())
     os.kill(pid, signal.SIGKILL)
-    on_ray.train_step(1)
+    on_ray.train_step(3)
     assert "actor 1 has died" in caplog.text
-    assert on_ray.metrics()["frames"] == 2 * on_ray.config.frames_per_round
-
-
-def test_a_run_goes_on_from_its_checkpoint(on_ray):
-    here = make_trainer()
-    for step in range(2):
-        here.train_step(step)
-    on_ray.load_tensors({group: {n: t.clone() for n, t in each.items()} for group, each in here.tensors().items()})
-    for trainer in (here, on_ray):
-        trainer.train_step(2)
-    for name, tensor in here.model.state_dict().items():
-        assert torch.equal(tensor, on_ray.model.state_dict()[name])
-
-
-def test_an_address_without_a_cluster_is_a_sentence():
-    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
-    with pytest.raises(InputError, match=r"train\.ray_address 127\.0\.0\.1:1: no Ray cluster answers there"):
-        make_trainer(executor="ray", ray_address="127.0.0.1:1")
+    assert on_ray.metrics()["frames"] == 4 * on_ray.config.frames_per_round
+    assert ray.get(on_ray._sampler._players[1].pid.remote()) != pid

@@ -103,12 +103,15 @@ def _exported(args: argparse.Namespace) -> Iterator[Path]:
     import tempfile
 
     from srwm.errors import InputError
-    from srwm.fewshot.saved import SHIPPED
+    from srwm.fewshot.saved import SHIPPED, shipped_models
 
     named = args.run_folder
     is_there = any((named / file).is_file() for file in ("model.json", "config.json"))
     if not is_there and (SHIPPED / named / "model.json").is_file():
         named = SHIPPED / named
+    elif not named.exists():
+        models = ", ".join(shipped_models()) or "none"
+        raise InputError(f"there is no run or model {str(named)!r}; with the package come {models}")
     if not (named / "model.json").is_file():
         with tempfile.TemporaryDirectory() as folder:
             _export_run(args, Path(folder))

@@ -13,9 +13,10 @@ from torch.export import ExportedProgram
 from srwm.errors import InputError
 
 from .program import quietly
+from .slots import Named
 from .steps import Step
 
-__all__ = ["FORMATS", "OPSET", "FileFormat", "Format", "Named", "Run"]
+__all__ = ["FORMATS", "OPSET", "FileFormat", "Format", "Run"]
 
 Format = Literal["torch", "onnx"]
 """The words for the kinds of files."""
@@ -23,8 +24,6 @@ Format = Literal["torch", "onnx"]
 OPSET = 18
 """Of ONNX: the one that PyTorch writes without converting it, and that runtimes have known since 2023."""
 
-Named = dict[str, Tensor]
-"""The tensors of a state by name."""
 Run = Callable[[tuple[Tensor, ...], Named], tuple[list[Tensor], Named]]
 """From the inputs and the state to the outputs and the new state."""
 

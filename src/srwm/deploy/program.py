@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 
 from srwm.nn import DeltaNet, SelfReferentialLinear
 
+from .plain_lstm import with_plain_lstms
 from .steps import Step
 
 __all__ = ["quietly", "trace"]
@@ -59,8 +60,9 @@ def quietly() -> Iterator[None]:
 
 
 def _portable(step: Step) -> Step:
-    """A copy that runs the reference recurrences, and whose weights lie in memory in the usual order."""
+    """A copy that runs recurrences in plain operators, and whose weights lie in memory in the usual order."""
     portable = copy.deepcopy(step)
+    with_plain_lstms(portable)
     for module in portable.modules():
         if isinstance(module, SelfReferentialLinear | DeltaNet):
             module.backend = "reference"

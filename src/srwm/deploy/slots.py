@@ -9,7 +9,10 @@ from torch import Tensor
 
 from srwm.nn import SequenceState, map_state, named_tensors
 
-__all__ = ["Slot", "StateSlots"]
+__all__ = ["Named", "Slot", "StateSlots"]
+
+Named = dict[str, Tensor]
+"""The tensors of a state by name."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +57,22 @@ class StateSlots:
 
     def __init__(self, before: SequenceState, after: SequenceState) -> None:
         self._like = before
-        self._changes = tuple(old is not new for (_, old), (_, new) in zip(_named(before), _named(after), strict=True))
+        pairs = zip(_named(before), _named(after), strict=True)
+        self._changes = tuple(old.data_ptr() != new.data_ptr() for (_, old), (_, new) in pairs)
         self.slots = tuple(
             Slot(name, tensor.dtype, tuple(tensor.shape[1:]), "zeros at the start; then what the step before gave")
             for (name, tensor), changes in zip(_named(before), self._changes, strict=True)
             if changes
         )
 
-    def named(self, state: SequenceState) -> dict[str, Tensor]:
+    def named(self, state: SequenceState) -> Named:
         """Give the tensors of a state their names."""
         parts = zip(_named(state), self._changes, strict=True)
         return {name: tensor for (name, tensor), changes in parts if changes}
 
-    def state(self, named: dict[str, Tensor], batch_size: int) -> SequenceState:
+    def state(self, named: Named, batch_size: int) -> SequenceState:
         """Put named tensors back into a state; the inverse of `named`."""
-        given, changes = iter(named.values()), iter(self._changes)
+        given, changes = iter([named[slot.name] for slot in self.slots]), iter(self._changes)
         return map_state(
             lambda like: next(given) if next(changes) else like.new_zeros(batch_size, *like.shape[1:]), self._like
         )

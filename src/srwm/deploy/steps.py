@@ -16,11 +16,10 @@ from srwm.rl.agent import Agent
 from srwm.rl.procgen import ACTIONS, FRAME_SHAPE, NUM_ACTIONS
 from srwm.sequential import StreamModel
 
-from .slots import Slot, StateSlots
+from .slots import Named, Slot, StateSlots
 
 __all__ = ["AgentStep", "FewShotStep", "SourcedStreamStep", "Step", "StreamStep", "step_of"]
 
-Named = dict[str, Tensor]
 _Model = TypeVar("_Model", bound=nn.Module)
 _PIXELS = "pixels, 0 to 255, [channels, height, width]"
 
@@ -77,14 +76,7 @@ class FewShotStep(Step):
                 Slot("image", torch.uint8, model.image_shape, _PIXELS + negatives),
                 Slot("label", torch.int64, (), f"what the image shows, {known}; -1 to ask only"),
             ],
-            [
-                Slot(
-                    "probabilities",
-                    torch.float32,
-                    (model.ways,),
-                    "of the classes, by what the state knew before this step",
-                )
-            ],
+            [Slot("probabilities", torch.float32, (model.ways,), "of the classes, by what the state knew before")],
             "It says what an image shows, by what the state knows. Then, where there is a label, the state learns it; "
             "where the label is -1, the state stays as it is. To ask about several images at once, repeat the rows of "
             "the state.",
@@ -222,9 +214,12 @@ def step_of(model: FewShotModel | StreamModel | Agent) -> Step:
     """Make the step of a model; the model stays as it is.
 
     Example:
-        >>> agent = Agent(AgentConfig(channels=(4,), hidden_size=8, num_heads=2))
-        >>> step = step_of(agent)
-        >>> logits, value, state = step(frame, reward, first, step.initial_state(batch_size=1))
+        >>> from srwm.rl.config import AgentConfig
+        >>> step = step_of(Agent(AgentConfig()))
+        >>> frame, reward, first = step.examples(2, torch.Generator())
+        >>> logits, value, state = step(frame, reward, first, step.initial_state(2))
+        >>> list(state)
+        ['state.0.change', 'state.1.change']
     """
     if isinstance(model, FewShotModel):
         return FewShotStep(model)
