@@ -33,8 +33,7 @@ def trace(step: Step) -> ExportedProgram:
     """
     with quietly(), torch.no_grad():
         inputs = (*step.examples(_EXAMPLES, torch.Generator().manual_seed(0)), step.initial_state(_EXAMPLES))
-        # Strict: the layers ask for the length of a batch in a way that the other manner takes for a constant.
-        program = torch.export.export(_portable(step), inputs, dynamic_shapes=_shapes(step), strict=True)
+        program = torch.export.export(_portable(step), inputs, dynamic_shapes=_shapes(step))
     for module in program.graph_module.modules():
         if isinstance(module, GraphModule):
             _simplify(module)

@@ -63,13 +63,13 @@ class DeltaNet(ResidualLayer[DeltaNetState]):
     def run_heads(self, x: Tensor, state: DeltaNetState | None, reset: Tensor | None) -> tuple[Tensor, DeltaNetState]:
         """Project, write and read."""
         heads = split_delta_heads(self.projection(x), self.num_heads, self.feature_map, self.feature_map_eps)
-        y, fast_weight = delta_rule(*heads, self._fast_weight(state, len(x)), reset=reset, backend=self.backend)
+        y, fast_weight = delta_rule(*heads, self._fast_weight(state, x.shape[0]), reset=reset, backend=self.backend)
         return y.flatten(-2), DeltaNetState(fast_weight)
 
     def read_heads(self, x: Tensor, state: DeltaNetState | None) -> Tensor:
         """Project and read, each input after its own write, which is then forgotten."""
         heads = split_delta_heads(self.projection(x), self.num_heads, self.feature_map, self.feature_map_eps)
-        return read_delta_heads(heads, self._fast_weight(state, len(x))).flatten(-2)
+        return read_delta_heads(heads, self._fast_weight(state, x.shape[0])).flatten(-2)
 
     def _fast_weight(self, state: DeltaNetState | None, batch_size: int) -> Tensor | None:
         check_state_type(state, DeltaNetState)

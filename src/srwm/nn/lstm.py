@@ -64,8 +64,8 @@ class LSTM(SequenceLayer[LSTMState]):
         """Read a sequence; see `SequenceLayer.forward`."""
         self.check_inputs(x, reset)
         check_fits(x, self.lstm.all_weights[0][0])
-        self._check_state(state, len(x))
-        state = self.initial_state(len(x)) if state is None else state
+        self._check_state(state, x.shape[0])
+        state = self.initial_state(x.shape[0]) if state is None else state
         if x.shape[1] == 0:
             return x.new_zeros(*x.shape[:2], self.output_size), state
         # Copies in the layout PyTorch wants: layers first and contiguous.

@@ -105,9 +105,9 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
     ) -> tuple[Float[Tensor, "b t d_out"], SelfReferentialState]:
         """Read a sequence, modifying the matrix at every step; see `SequenceLayer.forward`."""
         self.check_inputs(x, reset)
-        self._check_state(state, len(x))
+        self._check_state(state, x.shape[0])
         change = None if state is None else state.change
-        steps = torch.zeros(len(x), dtype=torch.int64, device=x.device) if state is None else state.steps
+        steps = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device) if state is None else state.steps
         if self.reset_every is not None:
             reset, steps = periodic_reset(steps, x.shape[1], reset, self.reset_every)
         heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
@@ -121,7 +121,7 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
     ) -> Float[Tensor, "b n d_out"]:
         """Answer each input as if it came next; see `SequenceLayer.read`. Only the y columns take part."""
         self.check_inputs(x, None)
-        self._check_state(state, len(x))
+        self._check_state(state, x.shape[0])
         heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
         weight = self.weight[..., : self.columns[0]]
         if state is None:

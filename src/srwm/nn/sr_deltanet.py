@@ -76,7 +76,7 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
         self, x: Tensor, state: SRDeltaNetState | None, reset: Tensor | None
     ) -> tuple[Tensor, SRDeltaNetState]:
         """Run the self-referential matrix, then write and read what it says."""
-        slow, fast_weight = self._parts(state, len(x))
+        slow, fast_weight = self._parts(state, x.shape[0])
         projected, slow = self.self_referential(x, slow, reset=reset)
         heads = split_delta_heads(projected, self.num_heads, "softmax")
         y, fast_weight = delta_rule(*heads, fast_weight, reset=reset, backend=self.self_referential.backend)
@@ -84,7 +84,7 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
 
     def read_heads(self, x: Tensor, state: SRDeltaNetState | None) -> Tensor:
         """Read the self-referential matrix, then the fast weights after the write that it says."""
-        slow, fast_weight = self._parts(state, len(x))
+        slow, fast_weight = self._parts(state, x.shape[0])
         heads = split_delta_heads(self.self_referential.read(x, slow), self.num_heads, "softmax")
         return read_delta_heads(heads, fast_weight).flatten(-2)
 
