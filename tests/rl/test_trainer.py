@@ -70,6 +70,13 @@ def test_a_run_goes_on_to_the_bit_wherever_it_was_stopped(overlap, stop):
     assert_equal(unbroken.tensors(), second.tensors())
 
 
+def test_games_that_another_process_ran_begin_anew_and_it_is_said(caplog):
+    saved = copies(make_trainer())
+    del saved["actor-1"]
+    make_trainer().load_tensors(saved)
+    assert "the games of actor 1 begin anew" in caplog.text
+
+
 def test_what_is_played_while_the_agent_learns_is_one_round_older():
     for overlap, wanted in ((False, [1.0, 1.0]), (True, [1.0, 4.0])):
         # Three updates a round; the first round has nothing to learn from before it ends.

@@ -1,5 +1,6 @@
 """Playing a round: every environment plays its unrolls with the weights that stand at its beginning."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,8 @@ from .agent import Agent
 from .config import RLConfig
 from .games import Games, ProcgenGames
 from .unroll import Unroll, rows_of
+
+_log = logging.getLogger(__name__)
 
 MakeGames = Callable[[int, bool], Games]
 """From the number of an actor, and whether its frames are to be pinned, to its environments."""
@@ -131,7 +134,12 @@ class LocalSampler:
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Put every actor back into its state."""
         for number, actor in self._actors.items():
-            actor.load_tensors(groups[f"actor-{number}"])
+            if f"actor-{number}" in groups:
+                actor.load_tensors(groups[f"actor-{number}"])
+            else:
+                _log.warning(
+                    "the games of actor %d begin anew: it ran in another process than the one that saves", number
+                )
 
     def close(self) -> None:
         """End the games and their threads."""

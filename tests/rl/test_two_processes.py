@@ -1,0 +1,60 @@
+"""Two processes under torchrun: each plays its own environments, and all learn the same."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from srwm.rl.trainer import RLTrainer
+
+from .toy_games import make_toy_games, toy_config
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("two")
+    script = Path(__file__).parent / "two_processes.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(script)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # Processes that do not agree wait for each other for ever.
+    done = subprocess.run([*command, str(folder)], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The same run in one process: two actors, and each update takes all unrolls of a round."""
+    config = toy_config(train={"batch_size": 12, "overlap": True})
+    trainer = RLTrainer(config, torch.device("cpu"), make_games=make_toy_games(config))
+    for step in range(3):
+        trainer.train_step(step)
+    return trainer
+
+
+def test_each_has_its_own_actor(seen):
+    assert [[name for name in each["groups"] if name.startswith("actor")] for each in seen] == [
+        ["actor-0"],
+        ["actor-1"],
+    ]
+
+
+def test_all_have_the_same_weights_and_metrics(seen):
+    assert seen[0]["weights"] == seen[1]["weights"]
+    assert seen[0]["metrics"] == seen[1]["metrics"]
+
+
+def test_they_learn_what_one_process_learns_from_all_environments(seen, alone):
+    # An update takes every unroll here, so only the order of the sums differs.
+    for own, tensor in zip(seen[0]["weights"], alone.model.state_dict().values(), strict=True):
+        torch.testing.assert_close(torch.tensor(own), tensor.cpu(), atol=1e-5, rtol=1e-4)
+
+
+def test_episodes_are_those_of_all_environments(seen, alone):
+    wanted = alone.metrics()
+    for name in ("frames", "train/episodes", "train/length/maze", "train/lag"):
+        assert seen[0]["metrics"][name] == pytest.approx(wanted[name])

@@ -1,0 +1,35 @@
+"""What each of two processes does in `test_two_processes.py`; started by torchrun, it writes what it saw as JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from rl.toy_games import make_toy_games, toy_config
+from srwm.rl.trainer import RLTrainer
+from srwm.runs import processes as p
+
+
+def main(folder):
+    torch.set_num_threads(1)
+    processes = p.start_processes("cpu")
+    config = toy_config(train={"batch_size": 12, "overlap": True})
+    trainer = RLTrainer(config, torch.device("cpu"), processes, make_games=make_toy_games(config))
+    for step in range(3):
+        trainer.train_step(step)
+    saved = trainer.tensors()
+    seen = {
+        "metrics": trainer.metrics(),
+        "groups": sorted(saved),
+        "weights": [tensor.tolist() for tensor in saved["weights"].values()],
+        "actions": trainer._half(2).actions.tolist(),
+    }
+    p.stop_processes()
+    (folder / f"{processes.rank}.json").write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
