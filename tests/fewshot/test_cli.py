@@ -278,7 +278,7 @@ def test_recipes_lists_every_recipe_with_the_papers_figure(capsys, monkeypatch):
     for name, entry in RECIPES.items():
         (line,) = [line for line in out.splitlines() if name in line.split()]
         assert entry.title in line
-        assert ("-" if entry.paper is None else f"{entry.paper:.1f}%") in line
+        assert ("-" if entry.paper is None else f"{entry.paper:.1f}") in line
 
 
 def test_recipes_shows_every_value_of_one_and_what_it_means(capsys, monkeypatch):

@@ -28,7 +28,7 @@ class Recipe(Protocol):
 
     @property
     def paper(self) -> float | None:
-        """What the paper reached, in percent; none if it did not try."""
+        """What the paper reached in its test, accuracy in percent or a score; none if it did not try."""
 
 
 R = TypeVar("R")
@@ -50,7 +50,7 @@ def recipes_table(recipes: Mapping[str, Recipe]) -> Table:
     table = Table("recipe", "what it is")
     table.add_column("paper", justify="right")
     for name, entry in recipes.items():
-        table.add_row(name, entry.title, "-" if entry.paper is None else f"{entry.paper:.1f}%")
+        table.add_row(name, entry.title, "-" if entry.paper is None else f"{entry.paper:.1f}")
     return table
 
 
