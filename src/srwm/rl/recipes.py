@@ -7,7 +7,7 @@ The paper has 48 environments; these have more, to feed a GPU. `--set games.num_
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .config import AgentConfig, AlgorithmConfig, GamesConfig, RLConfig, TrainConfig
+from .config import AgentConfig, AlgorithmConfig, GamesConfig, RLConfig, RMSpropConfig, TrainConfig
 from .procgen.paper import EASY_6, EXPERTS, MEMORY_4, Memory, Score
 
 
@@ -55,9 +55,18 @@ _SMALL = RLConfig(
     recipe="procgen-small",
     games=GamesConfig(names=("starpilot",), num_envs=32, pool_size=16),
     agent=AgentConfig(shrink=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
-    algorithm=AlgorithmConfig(unroll_length=25),
+    # Few frames, so many small updates; their sums are small, too, and so must be what is added to their root.
+    algorithm=AlgorithmConfig(unroll_length=16),
+    optimizer=RMSpropConfig(learning_rate=5e-4, eps=1e-5),
     train=TrainConfig(
-        total_frames=400_000, batch_size=16, overlap=False, threads=2, checkpoint_every=100, test_levels=20
+        total_frames=450_000,
+        batch_size=8,
+        overlap=False,
+        actors=1,
+        threads=2,
+        log_every=50,
+        checkpoint_every=200,
+        test_levels=50,
     ),
 )
 
