@@ -5,11 +5,15 @@ Where there is no CUDA device, the Triton kernels run on the CPU in Triton's int
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import hypothesis
 import jaxtyping
 import pytest
 import torch
+
+if TYPE_CHECKING:
+    from srwm.rl.procgen.library import LibraryFiles
 
 if not torch.cuda.is_available():
     # Triton reads this when a kernel is defined, so it must stand before the first import of one.
@@ -51,3 +55,15 @@ def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
     yield
     torch.compiler.reset()
+
+
+@pytest.fixture(scope="session")
+def library() -> "LibraryFiles":
+    """Where ProcGen is; a test that asks for it is skipped where it is not."""
+    from srwm.errors import InputError
+    from srwm.rl.procgen.library import find_library
+
+    try:
+        return find_library()
+    except InputError as error:
+        pytest.skip(f"runs where the games of ProcGen are: {error}")
