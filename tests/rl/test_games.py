@@ -1,7 +1,5 @@
 """Pools of ProcGen behind one actor, and what came of their episodes."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +9,7 @@ from srwm.rl.config import GamesConfig
 from srwm.rl.episodes import Episodes
 from srwm.rl.games import ProcgenGames
 
-CONFIG = GamesConfig(names=("bigfish", "maze"), num_envs=6, pool_size=4)
+CONFIG = GamesConfig(names=("bigfish", "maze"), num_envs=6)
 
 
 def play(games, steps, seed=0):
@@ -29,8 +27,7 @@ def play(games, steps, seed=0):
 class TestProcgenGames:
     def test_threads_change_nothing(self):
         alone = play(ProcgenGames(CONFIG, 6, seed=1), 40)
-        with ThreadPoolExecutor(3) as executor:
-            threaded = play(ProcgenGames(CONFIG, 6, seed=1, executor=executor), 40)
+        threaded = play(ProcgenGames(CONFIG, 6, seed=1, threads=3), 40)
         assert all(map(torch.equal, alone, threaded))
 
     def test_another_seed_plays_other_levels(self):
@@ -39,7 +36,7 @@ class TestProcgenGames:
 
     def test_environments_play_the_games_in_turn(self):
         games = ProcgenGames(CONFIG, 6, seed=0)
-        names = [pool.options.game_of(env) for pool in games._pools for env in range(pool.num_envs)]
+        names = [games._pool.options.game_of(env) for env in range(6)]
         assert names == ["bigfish", "maze"] * 3
 
     def test_saved_games_go_on_exactly(self):

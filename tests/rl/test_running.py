@@ -21,7 +21,7 @@ from srwm.runs.kind import EvaluateOptions
 
 from .toy_games import toy_config
 
-GAMES = {"names": ("starpilot", "fruitbot"), "num_envs": 4, "pool_size": 2}
+GAMES = {"names": ("starpilot", "fruitbot"), "num_envs": 4}
 TRAIN = {"total_frames": 200, "log_every": 1, "checkpoint_every": 2, "test_levels": 2}
 
 

@@ -59,7 +59,7 @@ def toy_config(*, agent=None, games=None, algorithm=None, optimizer=None, train=
     small |= {"num_layers": 1, "num_heads": 2, "ff_size": 16}
     return RLConfig(
         seed=seed,
-        games=GamesConfig(**{"names": ("maze",), "num_envs": 6, "pool_size": 3} | (games or {})),
+        games=GamesConfig(**{"names": ("maze",), "num_envs": 6} | (games or {})),
         agent=AgentConfig(**small | (agent or {})),
         algorithm=AlgorithmConfig(**{"unroll_length": 5} | (algorithm or {})),
         optimizer=RMSpropConfig(**{"learning_rate": 3e-3} | (optimizer or {})),

@@ -15,6 +15,7 @@ SETTINGS = [
     "sequential-omniglot-miniimagenet",
     "sequential-omniglot-tinyimagenet",
     "sequential-omniglot-cifarfs",
+    "sequential-omniglot-cifarfs-best",
     "sequential-three",
 ]
 ENDINGS = {"": "srwm", "-deltanet": "deltanet", "-lstm": "lstm", "-sr-deltanet": "sr_deltanet"}

@@ -22,7 +22,7 @@ def small_config(memory="srwm", games=("starpilot",), **options):
         ff_size=16,
         memory_options=options,
     )
-    return RLConfig(agent=agent, games=GamesConfig(names=games, num_envs=2 * len(games), pool_size=len(games)))
+    return RLConfig(agent=agent, games=GamesConfig(names=games, num_envs=2 * len(games)))
 
 
 def small_agent(memory="srwm", **options):

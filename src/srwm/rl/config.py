@@ -24,14 +24,9 @@ class GamesConfig:
     """Training levels; 200 in the paper's easy games, 500 in the authors' memory games."""
     num_envs: int = 48
     """Environments, over all processes; the paper has 48."""
-    pool_size: int = 24
-    """Environments that one thread steps, one after the other; a multiple of the number of games."""
 
     def __post_init__(self) -> None:
         _at_least(1, names=len(self.names), num_levels=self.num_levels, num_envs=self.num_envs)
-        _at_least(1, pool_size=self.pool_size)
-        if self.pool_size % len(self.names):
-            raise ValueError(f"pool_size={self.pool_size} is not a multiple of the number of games, {len(self.names)}")
         _at_least(0, first_level=self.first_level)
 
 

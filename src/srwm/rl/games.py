@@ -1,7 +1,6 @@
-"""The environments of one actor: pools of games, each stepped by a thread, side by side in one array of frames."""
+"""The environments of one actor: games that step side by side and write their frames into one array."""
 
 from collections.abc import Mapping
-from concurrent.futures import Executor, Future
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -43,68 +42,50 @@ class Games(Protocol):
 
 
 class ProcgenGames:
-    """ProcGen in several pools.
+    """ProcGen, stepped by the library's own threads: Python's would wait for each other at every step.
 
     Args:
         config: what is played.
         number: environments; environment n plays game n modulo the number of games.
         seed: which levels come when.
-        executor: threads to step the pools in; None to step them in the caller's.
+        threads: threads that step them; 0 to step them in the caller's.
         pinned: whether frames lie where a GPU can fetch them while other work goes on.
 
     Raises:
         InputError: if the library is not there, or the options do not fit.
     """
 
-    def __init__(
-        self, config: GamesConfig, number: int, seed: int, *, executor: Executor | None = None, pinned: bool = False
-    ) -> None:
+    def __init__(self, config: GamesConfig, number: int, seed: int, *, threads: int = 0, pinned: bool = False) -> None:
         self.frames = torch.zeros(number, *FRAME_SHAPE, dtype=torch.uint8, pin_memory=pinned)
         self.rewards = torch.zeros(number, pin_memory=pinned)
         self.first = torch.zeros(number, dtype=torch.bool, pin_memory=pinned)
-        self._executor = executor
-        self._futures: list[Future[None]] = []
-        self._parts = [
-            slice(start, min(start + config.pool_size, number)) for start in range(0, number, config.pool_size)
-        ]
-        self._pools = [
-            Pool(
-                PoolOptions(
-                    games=config.names,
-                    num_envs=part.stop - part.start,
-                    distribution=config.distribution,
-                    start_level=config.first_level,
-                    num_levels=config.num_levels,
-                    seed=_pool_seed(seed, part.start),
-                ),
-                frames=self.frames.numpy()[part],
-                rewards=self.rewards.numpy()[part],
-                first=self.first.numpy()[part],
-            )
-            for part in self._parts
-        ]
+        self._is_stepping = False
+        options = PoolOptions(
+            games=config.names,
+            num_envs=number,
+            distribution=config.distribution,
+            start_level=config.first_level,
+            num_levels=config.num_levels,
+            seed=seed,
+            threads=threads,
+        )
+        self._pool = Pool(options, frames=self.frames.numpy(), rewards=self.rewards.numpy(), first=self.first.numpy())
 
     def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
-        """Begin to step every pool."""
-        parts = [actions[part] for part in self._parts]
-        if self._executor is None:
-            for pool, part in zip(self._pools, parts, strict=True):
-                _step(pool, part)
-        else:
-            self._futures = [
-                self._executor.submit(_step, pool, part) for pool, part in zip(self._pools, parts, strict=True)
-            ]
+        """Begin to step every game."""
+        self._is_stepping = True
+        self._pool.act(actions)
 
     def wait(self) -> None:
-        """Wait for all pools."""
-        for future in self._futures:
-            future.result()
-        self._futures = []
+        """Wait for all of them."""
+        if self._is_stepping:
+            self._pool.observe()
+        self._is_stepping = False
 
     def tensors(self) -> dict[str, Tensor]:
         """Every game's state, one after the other, their sizes, and what is seen now."""
         self.wait()
-        states = [state for pool in self._pools for state in pool.get_state()]
+        states = self._pool.get_state()
         return {
             "states": torch.frombuffer(bytearray(b"".join(states)), dtype=torch.uint8),
             "sizes": torch.tensor([len(state) for state in states]),
@@ -121,9 +102,7 @@ class ProcgenGames:
         if len(sizes) != len(self.frames) or sum(sizes) != len(data):
             raise InputError(f"the checkpoint has {len(sizes)} games; wanted {len(self.frames)}")
         ends = np.cumsum(sizes).tolist()
-        states = [data[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        for pool, part in zip(self._pools, self._parts, strict=True):
-            pool.set_state(states[part])
+        self._pool.set_state([data[end - size : end] for size, end in zip(sizes, ends, strict=True)])
         # A state knows its game, but not what the last step brought.
         for name, own in (("frames", self.frames), ("rewards", self.rewards), ("first", self.first)):
             own.copy_(tensors[name])
@@ -131,15 +110,4 @@ class ProcgenGames:
     def close(self) -> None:
         """End the games."""
         self.wait()
-        for pool in self._pools:
-            pool.close()
-
-
-def _step(pool: Pool, actions: np.ndarray) -> None:
-    pool.act(actions)
-    pool.observe()
-
-
-def _pool_seed(seed: int, place: int) -> int:
-    """A seed of its own for each pool, the same however many threads there are."""
-    return int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) % (2**31 - 1)
+        self._pool.close()

@@ -53,7 +53,7 @@ _MEMORY_4 = RLConfig(
 )
 _SMALL = RLConfig(
     recipe="procgen-small",
-    games=GamesConfig(names=("starpilot",), num_envs=32, pool_size=16),
+    games=GamesConfig(names=("starpilot",), num_envs=32),
     agent=AgentConfig(shrink=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
     # Few frames, so many small updates; their sums are small, too, and so must be what is added to their root.
     algorithm=AlgorithmConfig(unroll_length=16),

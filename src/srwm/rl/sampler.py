@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -68,7 +67,7 @@ class LocalSampler:
         self._config, self._device = config, device
         self._agent = Agent(config.agent).to(device)
         threads = config.train.threads or max((os.cpu_count() or 1) - 1, 1)
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="games") if threads > 1 else None
+        self._threads = -(-threads // len(actors)) if threads > 1 else 0
         make_games = make_games or self._procgen
         # Actions come before updates wherever both wait for the GPU: the games stand still without them.
         self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
@@ -89,7 +88,7 @@ class LocalSampler:
     def _procgen(self, number: int, pinned: bool) -> ProcgenGames:
         config = self._config
         seed = (config.seed * 65_537 + number) % 2**31
-        return ProcgenGames(config.games, config.envs_per_actor, seed, executor=self._executor, pinned=pinned)
+        return ProcgenGames(config.games, config.envs_per_actor, seed, threads=self._threads, pinned=pinned)
 
     @torch.no_grad()
     def begin(self, agent: Agent) -> None:
@@ -145,5 +144,3 @@ class LocalSampler:
         """End the games and their threads."""
         for actor in self._actors.values():
             actor.games.close()
-        if self._executor is not None:
-            self._executor.shutdown()
