@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from srwm.fewshot.augment import jitter
+from srwm.fewshot.augment import jitter, mirror
 
 
 def images(episodes=2, channels=1):
@@ -126,3 +126,22 @@ def test_nothing_is_drawn_in_from_outside():
     assert found.min() == 0
     assert found.max() <= 1 + 1e-5
     assert found[..., 8:12, 8:12].min() > 0.99
+
+
+def test_half_of_the_images_are_mirrored_each_by_itself():
+    pictures = torch.arange(8.0).reshape(1, 1, 1, 2, 4).expand(40, 25, 3, 2, 4)
+    seen = mirror(pictures, seed=0, stream=1, step=torch.tensor(3))
+    is_mirrored = (seen == pictures.flip(-1)).flatten(2).all(dim=-1)
+    is_same = (seen == pictures).flatten(2).all(dim=-1)
+    assert torch.equal(is_mirrored, ~is_same)
+    assert 400 < is_mirrored.sum() < 600
+    assert not torch.equal(is_mirrored[0], is_mirrored[1])
+    later = mirror(pictures, seed=0, stream=1, step=torch.tensor(4))
+    assert not torch.equal(seen, later)
+
+
+def test_a_part_of_a_batch_is_mirrored_as_in_the_whole():
+    pictures = torch.rand(6, 5, 1, 4, 4)
+    whole = mirror(pictures, seed=2, stream=1, step=torch.tensor(7))
+    part = mirror(pictures[4:], seed=2, stream=1, step=torch.tensor(7), first=4)
+    assert torch.equal(part, whole[4:])

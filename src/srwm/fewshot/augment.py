@@ -41,9 +41,7 @@ def jitter(
     Returns:
         The changed images; a pure function of the arguments.
     """
-    b, n = images.shape[:2]
-    # Keys by the place in the whole batch: each process, and each part of a batch, draws what one alone would.
-    key = stream_key(seed, stream, step) + (first + torch.arange(b, device=step.device)) * 0x5851F42D4C957F2D
+    n, key = images.shape[1], _keys(images, seed, stream, step, first)
     of_episode = _matrices(key, 1, each_episode, turn=math.radians(45), stretch=0.3, shift=0.0)
     if each_episode:
         mirrored = random_bits(key + 1, (1, 1, 1)) % 2 * 2 - 1
@@ -56,6 +54,20 @@ def jitter(
     grid = F.affine_grid(torch.cat([turn, shift], dim=-1).flatten(0, 1), list(flat.shape), align_corners=False)
     changed: Tensor = F.grid_sample(flat, grid, align_corners=False)
     return changed.reshape(images.shape)
+
+
+def mirror(
+    images: Float[Tensor, "b n c h w"], *, seed: int, stream: int, step: Int[Tensor, ""], first: int = 0
+) -> Float[Tensor, "b n c h w"]:
+    """Mirror each image by itself, left to right, half of the time; see `jitter`."""
+    is_mirrored = random_bits(_keys(images, seed, stream, step, first) + 3, (images.shape[1], 1, 1, 1)) % 2 == 1
+    return torch.where(is_mirrored, images.flip(-1), images)
+
+
+def _keys(images: Tensor, seed: int, stream: int, step: Tensor, first: int) -> Int[Tensor, "b"]:
+    """A key for each episode, by its place in the whole batch: each process, and each part, draws what one would."""
+    places = first + torch.arange(len(images), device=step.device)
+    return stream_key(seed, stream, step) + places * 0x5851F42D4C957F2D
 
 
 def _matrices(

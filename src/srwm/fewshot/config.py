@@ -36,6 +36,9 @@ class TaskConfig:
     """Whether the images show dark ink on light paper and are to be turned into bright ink on dark, as Omniglot and
     Strokes are: augmentation fills the corners with black. For a folder of your own; `srwm stream --invert` is the
     same."""
+    mirror: bool = False
+    """Whether in training each image is mirrored, left to right, half of the time: a mirrored cat is a cat, but a
+    mirrored letter is another one."""
     augment: float = 0.0
     """Random turns, scalings and shifts of each training image by itself; 0 is none, 1 is strong."""
     augment_episodes: float = 0.0

@@ -69,6 +69,16 @@ _LSTM_MINI = {
     "train": {"total_steps": 1_200_000},
 }
 
+_FC100_BEST = _with(
+    FC100,
+    task={"queries": 25, "take_turns": True, "metric_loss": 1.0, "mirror": True, "augment": 0.5},
+    # Fewer and larger heads than the paper's 16: each head of an SRWM sees its own part of the input only.
+    model={**HEARD, "num_heads": 4},
+    optimizer={"schedule": "cosine", "learning_rate": 1e-3, "warmup_steps": 500},
+    train={"total_steps": 20_000, "precision": "bfloat16", "validation_episodes": 4000},
+)
+"""What ends the stay at chance, and natural images mirrored and jittered."""
+
 _RES12 = {"vision": "res12", "vision_channels": 256, "vision_dropout": 0.3, "dropout_variant": "2d_inblock"}
 
 _MINI_5SHOT = _with(MINI_IMAGENET, task={"shots": 5}, model={"ff_size": 2048})
@@ -133,6 +143,13 @@ _RECIPES = {
     ),
     "fc100-5shot-lstm": Recipe(
         _with(FC100, **_LSTM_MINI), "FC100 5-way 5-shot, an LSTM as for mini-ImageNet; not in the paper"
+    ),
+    "fc100-5shot-best": Recipe(_FC100_BEST, "FC100 5-way 5-shot, the best SRWM with Conv-4 we know"),
+    "fc100-5shot-best-deltanet": Recipe(
+        _with(_FC100_BEST, model=DELTANET), "FC100 5-way 5-shot, a DeltaNet trained like the best SRWM"
+    ),
+    "fc100-5shot-best-res12": Recipe(
+        _with(_FC100_BEST, model={**_RES12, "dropout": 0.3}), "FC100 5-way 5-shot, the best SRWM with Res-12 we know"
     ),
     "fc100-5shot-res12": Recipe(
         _with(FC100, model={**_RES12, "dropout": 0.3}), "FC100 5-way 5-shot, the paper's SRWM with Res-12", 46.3

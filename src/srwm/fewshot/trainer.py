@@ -1,6 +1,7 @@
 """One run of few-shot training, step by step, under the loop of `srwm.runs`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,7 +10,7 @@ from torch.nn import functional as F
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
 from srwm.runs.processes import Processes
 
-from .augment import jitter
+from .augment import jitter, mirror
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
 from .evaluation import embed, right_answers
@@ -98,16 +99,16 @@ class FewShotTrainer(RecordedTrainer):
         """Mean cross-entropy over the queries, or the bootstrapped loss; shares of right answers times the episodes."""
         episodes, task = Episodes(*batch), self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
+        place: dict[str, Any] = {
+            "seed": self.config.seed,
+            "stream": AUGMENTATION,
+            "step": self.step_number,
+            "first": first,
+        }
+        if task.mirror:
+            images = mirror(images, **place)
         if task.augment or task.augment_episodes:
-            images = jitter(
-                images,
-                each_image=task.augment,
-                each_episode=task.augment_episodes,
-                seed=self.config.seed,
-                stream=AUGMENTATION,
-                step=self.step_number,
-                first=first,
-            )
+            images = jitter(images, each_image=task.augment, each_episode=task.augment_episodes, **place)
         # The vision part alone: the self-modifying layers keep float32.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bfloat16"):
             features = self.model.features(images).float()

@@ -93,11 +93,17 @@ class TrainConfig(FewShotTrainConfig):
     truncate: int | None = None
     """Steps that gradients go back through; the state goes on beyond them. None for the whole stream. With it, streams
     of any length train in bounded memory."""
+    carry: float = 0.0
+    """Share of the training streams that begin with the state in which the last one ended, without its gradients: 0
+    (the paper) lets all begin anew. A network that has never lived longer than a stream of its training forgets how to
+    learn in a longer one; with 0.9, a life lasts ten streams on average. What was trimmed away is read, too, then."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.truncate is not None:
             _at_least(1, truncate=self.truncate)
+        if not 0 <= self.carry <= 1:
+            raise ValueError(f"carry={self.carry}; wanted 0 to 1")
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,14 @@ class StreamModel(nn.Module):
         scores, after = self.sequence(inputs, layers)
         return scores, SequenceState((LastImage(features[:, -1]), *after.layers))
 
+    def initial_state(self, batch_size: int) -> SequenceState:
+        """Return the state of `batch_size` new streams, on the device of the weights."""
+        device = self.mean.device
+        layers = self.sequence.initial_state(batch_size, device).layers
+        if not self.config.stream.recall:
+            return SequenceState(layers)
+        return SequenceState((LastImage(torch.zeros(batch_size, self.vision.feature_size, device=device)), *layers))
+
     def _one_hot(self, labels: Tensor) -> Tensor:
         """Where in the label slot a one stands."""
         # The authors have no word for "no label" and put that of class 0.

@@ -11,6 +11,7 @@ from srwm.nn import SequenceState
 from srwm.runs.processes import Processes
 
 from .bank import Bank, statistics
+from .carried import Carried
 from .config import SequentialConfig
 from .evaluation import TRAINING, VALIDATION, Evaluation, evaluate
 from .measures import INSTANCES, unused_label_accuracy
@@ -71,6 +72,7 @@ class SequentialTrainer(RecordedTrainer):
             device=device,
             processes=processes,
         )
+        self._carried = Carried(self.model, config, processes) if train.carry else None
         self.start()
 
     def draw(self, steps: Tensor) -> Sequence[Tensor]:
@@ -94,11 +96,16 @@ class SequentialTrainer(RecordedTrainer):
         """
         streams = Streams(*batch)
         train = self.config.train
+        state: SequenceState | None = None
+        if self._carried is not None:
+            beginning = self._carried.begin(first, len(streams.labels), self.step_number)
+            state = beginning.state
+            previous = torch.cat([beginning.previous[:, None], streams.previous[:, 1:]], dim=1)
+            streams = streams._replace(previous=previous)
         pieces = zip(*(field.split(train.truncate or field.shape[1], dim=1) for field in streams), strict=True)
         steps = streams.mask.sum()
         total, sums = torch.zeros((), device=self.device), torch.zeros(len(self._sums) - 2, device=self.device)
         loss: Tensor | None = None
-        state: SequenceState | None = None
         for piece in pieces:
             if loss is not None:
                 # The base class divides what is returned by the number of parts, too.
@@ -108,7 +115,21 @@ class SequentialTrainer(RecordedTrainer):
             loss = loss / steps
             sums = sums + self._count(Streams(*piece), right)
         assert loss is not None
+        assert state is not None
+        if self._carried is not None:
+            self._carried.end(first, state, streams.labels[:, -1])
         return total + loss, sums
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything that a checkpoint must hold; the ends of the last streams only where new ones begin with them."""
+        groups = super().tensors()
+        return groups if self._carried is None else {**groups, "carried": self._carried.tensors()}
+
+    def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Go back to a checkpoint."""
+        super().load_tensors(groups)
+        if self._carried is not None:
+            self._carried.load_tensors(groups["carried"])
 
     def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
         """Accuracy over all steps, and for each source over all and on the k-th instances of a class."""
