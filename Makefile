@@ -26,9 +26,7 @@ setup: $(STAMP) ## Create .venv and install the pinned packages
 run: $(STAMP) ## Train a small SRWM to learn new characters, and test it (a few minutes)
 	@$(BIN)/python examples/quickstart.py
 
-# The quick start is trained first where no model comes with the package and no such run has ended yet.
 demo: $(STAMP) ## Teach a network your own drawings in the browser, and watch it rewrite itself
-	@test -n "$(wildcard src/srwm/models/*/model.json runs/quickstart-*/result.json)" || $(BIN)/python examples/quickstart.py
 	@$(BIN)/srwm demo
 
 test: $(STAMP) $(GAMES) $(DOCS) ## Run lint, types and all tests

@@ -90,6 +90,12 @@ class View:
         self.box(label).find_element(By.CSS_SELECTOR, ".teach").click()
         self.wait(lambda: len(self.all(".strip li")) == number + 1)
 
+    def leave(self):
+        """Move the pointer to the edge, where it lies upon nothing."""
+        actions = ActionBuilder(self.browser, duration=0)
+        actions.pointer_action.move_to_location(1, 1)
+        actions.perform()
+
     def shares(self, key):
         """How long the bars are, which is finer than the numbers beside them; nothing if there is no answer."""
         code = """

@@ -1,4 +1,4 @@
-"""Makes the pictures of the page that the documentation shows: `python -m tests.demo.pictures MODEL`."""
+"""Makes the pictures of the page that the documentation shows: `python -m tests.demo.pictures`."""
 
 import argparse
 import io
@@ -78,7 +78,7 @@ def fine(stroke):
     return points
 
 
-def play(view, asked):
+def play(view, asked="star"):
     """Name, draw and teach the five, and ask about one of them."""
     for label, (name, draw) in enumerate(zip(NAMES, (spiral, star, fish, house, bolt), strict=True)):
         box = view.box(label).find_element("css selector", ".name")
@@ -88,6 +88,7 @@ def play(view, asked):
         view.teach(label, by_another_hand(draw(), seed=label))
     view.ask(by_another_hand(globals()[asked](), seed=99))
     view.script("document.activeElement.blur(); window.scrollTo(0, 0)")
+    view.leave()
 
 
 def save(name, *pictures):
@@ -103,7 +104,7 @@ def save(name, *pictures):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", help="a model that comes with srwm, or the folder of a run")
+    parser.add_argument("model", nargs="?", default="omniglot-1shot", help="(default: %(default)s)")
     args = parser.parse_args()
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -116,10 +117,10 @@ def main():
         view = View(browser, url_of(listening))
         for name, dark in (("demo-light.png", False), ("demo-dark.png", True)):
             view.open(width=1320, height=1010, dark=dark)
-            play(view, "fish")
+            play(view)
             save(name, view.picture())
         view.open(width=390, height=844)
-        play(view, "star")
+        play(view)
         screens = []
         for part in ("header", ".ask", "#layers"):
             view.script("document.querySelector(arguments[0]).scrollIntoView({block: 'start'}); scrollBy(0, -40)", part)

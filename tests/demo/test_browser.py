@@ -46,7 +46,9 @@ def test_drawing_teaching_and_asking(view):
     view.ask(WAVE)
     before = view.shares("on"), view.shares("off")
     assert before[0] == before[1]
+    assert "both can only guess" in view.find("#compared").text
     teach_all(view)
+    assert "nothing that you teach can reach it" in view.find("#compared").text
     assert view.texts(".count") == ["✓"] * WAYS
     assert view.texts(".thumb-name") == ["A", "B", "C", "D", "E"]
     assert view.find("#time-text").text == "after 5 of 5 examples"
@@ -138,6 +140,7 @@ def test_forgetting_switching_and_resetting(view):
 
 def test_names_are_text_and_nothing_else(view):
     assert view.find("#about").text.startswith(NAME)
+    assert "trained on Strokes" in view.find("#about").text
     name = view.find(".name")
     name.clear()
     name.send_keys("<img src=x>", Keys.TAB)

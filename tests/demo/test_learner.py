@@ -130,4 +130,4 @@ def test_states_are_kept_in_single_precision():
     learner = Learner(small_model())
     layer: Layer = taught(learner)[-1].layers[0]
     assert layer.change.dtype == state_dtype(learner.matrices[0].weight) == torch.float32
-    assert learner.moment_bytes() == sum(4 * each.change.numel() for each in learner.start.layers)
+    assert learner.moment_bytes() == sum(2 * each.change.nbytes for each in learner.start.layers)

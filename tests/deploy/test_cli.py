@@ -160,7 +160,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_leaves_nothing(shipped
 
     assert "--half is for --format srwm" in refused("tiny", out, "--half")
     assert "tiny is an exported model, whose card says its licence" in refused("tiny", out, "--licence", "MIT")
-    assert "there is no run or model 'nowhere'; with the package come tiny" in refused("nowhere", out)
+    assert "there is no model 'nowhere'; with the package come tiny" in refused("nowhere", out)
     assert "is not the folder of a run" in refused(tmp_path, out)
     assert "did you mean 'onnx'?" in run(["export", "tiny", out, "--format", "onxx"], capsys)[2]
     monkeypatch.setitem(sys.modules, "onnxscript", None)

@@ -21,16 +21,11 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Untrained models where the pages have trained ones."""
-    from srwm.fewshot import FewShotModel, export_model
-    from srwm.fewshot import recipe as few_shot
+    """An untrained model where the pages have a trained one."""
     from srwm.sequential import StreamModel, export_stream_model
     from srwm.sequential import recipe as stream
 
     folder = tmp_path_factory.mktemp("models")
-    config = few_shot("strokes-1shot").config
-    model = FewShotModel(config, in_channels=1, image_size=config.task.image_size)
-    export_model(model, folder / "quickstart-1", half=False, measured={}, card="")
     model = StreamModel(stream("sequential-strokes").config)
     export_stream_model(model, folder / "sequential-strokes-0", half=False, measured={}, card="")
     return folder

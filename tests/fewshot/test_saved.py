@@ -9,7 +9,7 @@ import torch
 
 import srwm
 from srwm.errors import InputError
-from srwm.fewshot import FewShotConfig, export_model, load_model, saved, shipped_models
+from srwm.fewshot import export_model, load_model, saved, shipped_models
 from srwm.fewshot.running import loop_options
 from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
@@ -146,10 +146,3 @@ def test_srwm_load_loads_it_too(exported):
 def test_a_folder_that_is_no_model_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="is neither the folder of a run nor that of an exported model"):
         load_model(tmp_path)
-
-
-def test_the_models_of_the_package_load_and_have_cards():
-    for name in shipped_models():
-        network = load_model(name)
-        assert isinstance(network.config, FewShotConfig)
-        assert (saved.SHIPPED / name / "README.md").read_text(encoding="utf-8").strip()

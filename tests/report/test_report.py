@@ -10,6 +10,7 @@ from srwm.cli import main
 from srwm.errors import InputError
 from srwm.fewshot.recipes import RECIPES
 from srwm.report import page_html, read_runs, results_table, write_report
+from srwm.report.page import CAPTIONS
 from srwm.report.svg import chart_svg, number, ticks
 from srwm.report.tables import Table
 from srwm.rl.recipes import RECIPES as GAMES
@@ -100,6 +101,17 @@ def test_the_page_needs_nothing_from_anywhere(tmp_path):
     assert "default-src 'none'" in page
 
 
+def test_pictures_have_captions_and_an_order(tmp_path):
+    run = few_shot_run(tmp_path / "run")
+    (run / "inspect").mkdir()
+    for name in ("change.png", "mine.png", "rates.png", "film.gif"):
+        (run / "inspect" / name).write_bytes(b"picture")
+    captions = re.findall(r'<figure class="picture"><figcaption>(.*?)</figcaption>', page_html(read_runs([run])))
+    assert captions == [*(CAPTIONS[name] for name in ("film", "rates", "change")), "mine"]
+    runs = read_runs([run, few_shot_run(tmp_path / "other", seed=1)])
+    assert f"<figcaption>{CAPTIONS['film']} (omniglot-1shot, seed 0)</figcaption>" in page_html(runs)
+
+
 def test_names_cannot_write_tags(tmp_path):
     run = few_shot_run(tmp_path / "<script>alert(1)")
     page = page_html(read_runs([run]))
@@ -154,6 +166,15 @@ def test_ticks_are_round_and_cover_the_range(least, most, wanted):
     assert found == wanted
     assert found[0] <= least
     assert found[-1] >= most
+
+
+@pytest.mark.parametrize(
+    ("shares", "axis"),
+    [((0.2, 0.99), ["0%", "25%", "50%", "75%", "100%"]), ((0.96, 0.99), ["96%", "97%", "98%", "99%", "100%"])],
+)
+def test_shares_that_are_never_low_get_an_axis_on_which_they_differ(shares, axis):
+    chart = Chart("title", "step", (Line("x", [0.0, 1.0], list(shares)),), percent=True)
+    assert re.findall(r">([\d.]+%)<", chart_svg(chart)) == axis
 
 
 @pytest.mark.parametrize(("value", "text"), [(0.25, "0.25"), (1500.0, "1500"), (20e3, "20k"), (2.5e6, "2.5M")])

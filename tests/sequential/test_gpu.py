@@ -48,17 +48,18 @@ def test_streams_are_those_of_the_cpu():
 def test_two_runs_give_equal_bits():
     for precision in ("float32", "tf32", "bfloat16"):
         for truncate in (None, 7):
-            parts = {**DROPOUT, "train": {"precision": precision, "truncate": truncate}}
+            parts = {**DROPOUT, "train": {"precision": precision, "truncate": truncate, "carry": 0.5}}
             one, other = (steps(trainer(**parts), range(66)) for _ in range(2))
             assert_equal_weights(weights(one.model), weights(other.model))
             assert one.metrics() == other.metrics()
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    one = steps(trainer(**DROPOUT), range(60, 64))
+    parts = {**DROPOUT, "stream": {"recall": True}, "train": {"carry": 0.5}}
+    one = steps(trainer(**parts), range(60, 64))
     saved = {group: {name: t.cpu().clone() for name, t in each.items()} for group, each in one.tensors().items()}
     steps(one, range(64, 70))
-    other = steps(trainer(**DROPOUT), range(3))
+    other = steps(trainer(**parts), range(3))
     other.load_tensors(saved)
     steps(other, range(64, 70))
     assert_equal_weights(weights(one.model), weights(other.model))
@@ -68,7 +69,7 @@ def test_it_goes_on_from_its_tensors_to_the_same_bits():
 def test_the_first_steps_are_those_of_the_cpu():
     for memory in ("srwm", "deltanet", "sr_deltanet", "lstm"):
         for truncate in (None, 7):
-            parts = {"model": {"memory": memory}, "train": {"precision": "float32", "truncate": truncate}}
+            parts = {"model": {"memory": memory}, "train": {"precision": "float32", "truncate": truncate, "carry": 0.5}}
             found, wanted = (steps(trainer(device, **parts), range(3)).metrics() for device in (DEVICE, CPU))
             assert found.keys() == wanted.keys()
             assert abs(found["train/loss"] - wanted["train/loss"]) < 1e-3

@@ -16,6 +16,7 @@ SETTINGS = [
     "sequential-omniglot-tinyimagenet",
     "sequential-omniglot-cifarfs",
     "sequential-omniglot-cifarfs-best",
+    "sequential-omniglot-cifarfs-endless",
     "sequential-three",
 ]
 ENDINGS = {"": "srwm", "-deltanet": "deltanet", "-lstm": "lstm", "-sr-deltanet": "sr_deltanet"}
@@ -28,7 +29,7 @@ def build(name):
 
 def test_every_setting_comes_with_every_memory():
     names = [setting + ending for setting in SETTINGS for ending in ENDINGS]
-    assert sorted(RECIPES) == sorted([*names, "sequential-strokes"])
+    assert sorted(RECIPES) == sorted([*names, "sequential-strokes", "sequential-strokes-endless"])
     for setting in SETTINGS:
         for ending, memory in ENDINGS.items():
             assert RECIPES[setting + ending].config.model.memory == memory

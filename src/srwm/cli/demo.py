@@ -10,7 +10,7 @@ weights to know. The page is served on this machine (127.0.0.1) for this machine
 ends it.
 
   srwm demo
-  srwm demo runs/quickstart-1 --port 9000 --no-browser
+  srwm demo runs/my-run --port 9000 --no-browser
 """
 
 
@@ -22,11 +22,10 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     demo.add_argument(
         "model",
         nargs="?",
+        default="omniglot-1shot",
         metavar="MODEL",
-        help="a few-shot model that comes with srwm, or the folder of a run (default: the one that comes with srwm, "
-        "else the newest run of the quick start)",
+        help="a few-shot model that comes with srwm, or the folder of a run (default: %(default)s)",
     )
-    demo.add_argument("--model", dest="named", metavar="MODEL", help="the same, by name")
     demo.add_argument("--port", type=int, metavar="N", help="where the page is (default: 8731; 0 for any free port)")
     demo.add_argument("--no-browser", action="store_true", help="do not open the page, only say where it is")
     demo.set_defaults(run=_demo)
@@ -35,10 +34,8 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _demo(args: argparse.Namespace) -> int:
     from srwm.errors import InputError
 
-    if args.model is not None and args.named is not None:
-        raise InputError(f"two models are named, {args.model} and {args.named}; wanted one")
     try:
-        from srwm.demo import choose_model, create_app, listen, serve
+        from srwm.demo import create_app, listen, serve
         from srwm.demo.serve import PORT
     except ModuleNotFoundError as error:
         raise InputError(f"the page needs the package {error.name}; run `pip install 'srwm[demo]'`") from error
@@ -48,13 +45,12 @@ def _demo(args: argparse.Namespace) -> int:
 
     # One image at a time is too little work to share.
     torch.set_num_threads(1)
-    name = args.model or args.named or choose_model()
 
     def ready(url: str) -> None:
-        print(f"{name} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
+        print(f"{args.model} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
 
     with listen(PORT if args.port is None else args.port) as listening:
-        app = create_app(load_model(name), name)
+        app = create_app(load_model(args.model), args.model)
         try:
             serve(app, listening, browser=not args.no_browser, ready=ready)
         except KeyboardInterrupt:

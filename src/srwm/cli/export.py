@@ -24,7 +24,7 @@ size, and are written only if they compute what the model computes.
 
 examples:
   srwm export runs/my-run my-model --half
-  srwm export runs/my-run my-onnx --format onnx
+  srwm export omniglot-1shot my-onnx --format onnx
   srwm export my-model my-torch --format torch
   python examples/onnx_stream.py my-onnx < lines.txt      # ten lines that need no PyTorch
 """
@@ -63,8 +63,13 @@ def _export_run(args: argparse.Namespace, out: Path) -> None:
     """Write the best model of a run for srwm."""
     from srwm.errors import InputError
     from srwm.experiments import kind_in
+    from srwm.fewshot.saved import find_model
     from srwm.runs.run_folder import RunFolder
 
+    if (find_model(args.run_folder) / "model.json").is_file():
+        raise InputError(
+            f"{args.run_folder} is an exported model already; for other programs, add --format torch or --format onnx"
+        )
     result = RunFolder.open(args.run_folder).read_result()
     kind = kind_in(args.run_folder)
     if kind is None or result is None or result.get("test") is None:
@@ -103,15 +108,9 @@ def _exported(args: argparse.Namespace) -> Iterator[Path]:
     import tempfile
 
     from srwm.errors import InputError
-    from srwm.fewshot.saved import SHIPPED, shipped_models
+    from srwm.fewshot.saved import find_model
 
-    named = args.run_folder
-    is_there = any((named / file).is_file() for file in ("model.json", "config.json"))
-    if not is_there and (SHIPPED / named / "model.json").is_file():
-        named = SHIPPED / named
-    elif not named.exists():
-        models = ", ".join(shipped_models()) or "none"
-        raise InputError(f"there is no run or model {str(named)!r}; with the package come {models}")
+    named = find_model(args.run_folder)
     if not (named / "model.json").is_file():
         with tempfile.TemporaryDirectory() as folder:
             _export_run(args, Path(folder))

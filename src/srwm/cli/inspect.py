@@ -22,7 +22,7 @@ streams is shown one stream. What happens is recorded step by step, for every la
   past.png                       which past images each answer rests on
   film.gif                       with --film: the matrices of the layer that moved most, rewriting themselves
 
-  srwm inspect runs/my-run
+  srwm inspect omniglot-1shot
   srwm inspect runs/my-run --film --out pictures
   srwm inspect runs/my-run --episodes 100 --json --no-plots    # statistics over many episodes
   srwm inspect runs/my-stream --every 5 --layers 0 --heads 0,1

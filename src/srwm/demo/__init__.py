@@ -5,7 +5,6 @@ the examples it was taught, so going back in time and forgetting are exact.
 """
 
 from .app import create_app
-from .choice import choose_model
 from .serve import listen, serve
 
-__all__ = ["choose_model", "create_app", "listen", "serve"]
+__all__ = ["create_app", "listen", "serve"]

@@ -1,9 +1,6 @@
 """A model at work on one image at a time, with a look at what its self-referential matrices do to themselves."""
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, UInt8
@@ -12,9 +9,8 @@ from torch import Tensor
 
 from srwm.errors import RunError
 from srwm.fewshot import FewShotModel
-from srwm.nn import SelfReferentialLinear, SelfReferentialState, SequenceState
-from srwm.nn._feature_maps import activate_input
-from srwm.nn._periodic import periodic_reset
+from srwm.inspect import Recorder
+from srwm.nn import SelfReferentialLinear, SequenceState
 
 
 class Layer(NamedTuple):
@@ -71,57 +67,27 @@ class Learner:
         Raises:
             RunError: if a matrix is no longer finite.
         """
-        batch = features[None, None]
-        if label is None:
-            inputs = self.model._without_labels(batch)
-        else:
-            inputs = self.model._with_labels(batch, torch.tensor([[label]]))
-        with _watching(self.matrices) as layers:
+        inputs = self.model.inputs(features[None, None], None if label is None else torch.tensor([[label]]))
+        if not self.matrices:
+            return Moment(self.model.sequence(inputs, before.state)[1], ())
+        with Recorder(self.model.sequence) as recorder:
             state = self.model.sequence(inputs, before.state)[1]
-        if not all(math.isfinite(float(layer.change.abs().sum())) for layer in layers):
-            raise RunError("the matrices have grown beyond all numbers; reset, or forget an example")
-        return Moment(state, tuple(layers))
+        records = [record for record in recorder.finish() if record.kind == "self_referential"]
+        try:
+            return Moment(state, tuple(Layer(record.changes()[0, 0], record.beta[0, 0]) for record in records))
+        except RunError:
+            sentence = "the matrices have grown beyond all numbers; reset, or forget an example"
+            raise RunError(sentence) from None
 
     @torch.no_grad()
     def answer(self, features: Float[Tensor, "f"], moment: Moment) -> Answer:
         """Say what an image shows; nothing is learnt from it."""
-        inputs = self.model._without_labels(features[None, None])
         on, off = (
-            self.model.sequence.read(inputs, state)[0, 0].softmax(dim=-1).tolist() for state in (moment.state, None)
+            self.model.read_features(features[None, None], state)[0, 0].softmax(dim=-1).tolist()
+            for state in (moment.state, None)
         )
         return Answer(on, off)
 
     def moment_bytes(self) -> int:
-        """How much memory a moment takes, about."""
-        return 4 * sum(layer.change.numel() for layer in self.start.layers)
-
-
-@contextmanager
-def _watching(matrices: list[SelfReferentialLinear]) -> Iterator[list[Layer]]:
-    """Collect what the layers do in the steps that are taken meanwhile."""
-    seen: list[Layer] = []
-
-    def watch(matrix: SelfReferentialLinear, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
-        x, before = args
-        seen.append(Layer(out[1].change[0], _rates(matrix, x, before)))
-
-    handles = [matrix.register_forward_hook(watch, with_kwargs=True) for matrix in matrices]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _rates(
-    matrix: SelfReferentialLinear, x: Float[Tensor, "1 1 d"], before: SelfReferentialState | None
-) -> Float[Tensor, "h r"]:
-    """The learning rates that the matrices give themselves for one input (paper, Eqs. 5-6)."""
-    weight = matrix.weight[..., -matrix.learning_rates :]
-    if before is not None:
-        if matrix.reset_every is not None:
-            is_first, _ = periodic_reset(before.steps, 1, None, matrix.reset_every)
-            before = before.reset(is_first[:, 0])
-        weight = weight + before.change[0, ..., -matrix.learning_rates :]
-    heads = activate_input(x[0, 0].unflatten(-1, (matrix.num_heads, matrix.head_dim)), matrix.input_activation)
-    return torch.einsum("hd,hdr->hr", heads, weight).sigmoid()
+        """How much memory a moment takes, about: each matrix is there twice, in the state and to be looked at."""
+        return 8 * sum(layer.change.numel() for layer in self.start.layers)

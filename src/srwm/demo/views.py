@@ -6,6 +6,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from srwm.data.sources import SOURCES
+
 from .drawing import Look
 from .learner import Answer, Layer, Learner, Moment
 from .requests import MAX_NAME, MAX_PICTURE_BYTES, encode_pixels
@@ -18,9 +20,10 @@ _DIGITS = 4
 def model_view(name: str, learner: Learner, look: Look) -> dict[str, Any]:
     """Say what the page shows: the model, its matrices, and the limits of what may be asked."""
     channels, size, _ = learner.model.image_shape
+    source = learner.model.config.task.source
     return {
         "name": name,
-        "source": learner.model.config.task.source,
+        "source": SOURCES[source].title if source in SOURCES else source,
         "ways": learner.model.ways,
         "channels": channels,
         "image_size": size,

@@ -80,7 +80,7 @@ class FewShotModel(nn.Module):
         self, support: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], query: Float[Tensor, "b q f"]
     ) -> Float[Tensor, "b q ways"]:
         """Learn from features and their labels, and answer each query; see `forward`."""
-        known, asked = self._with_labels(support, labels), self._without_labels(query)
+        known, asked = self.inputs(support, labels), self.inputs(query)
         if query.shape[1] == 1:
             # One pass over one sequence gives the same as a pass for learning and one for reading, sooner.
             return self.sequence(torch.cat([known, asked], dim=1))[0][:, -1:]
@@ -91,11 +91,23 @@ class FewShotModel(nn.Module):
         self, features: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], state: SequenceState | None = None
     ) -> SequenceState:
         """Learn from features and their labels, in their order; gradients flow."""
-        return self.sequence(self._with_labels(features, labels), state)[1]
+        return self.sequence(self.inputs(features, labels), state)[1]
 
-    def read_features(self, query: Float[Tensor, "b q f"], state: SequenceState) -> Float[Tensor, "b q ways"]:
+    def read_features(self, query: Float[Tensor, "b q f"], state: SequenceState | None) -> Float[Tensor, "b q ways"]:
         """Scores of the classes for each query, none of which changes the state; gradients flow."""
-        return self.sequence.read(self._without_labels(query), state)
+        return self.sequence.read(self.inputs(query), state)
+
+    def inputs(
+        self, features: Float[Tensor, "*axes f"], labels: Int[Tensor, "*axes"] | None = None
+    ) -> Float[Tensor, "*axes i"]:
+        """Give what `sequence` reads: features with their labels beside them, or with the word for "not known"."""
+        width = self.sequence.input_size - features.shape[-1]
+        if labels is None:
+            slot = features.new_zeros(*features.shape[:-1], width)
+            slot[..., 0 if self.config.model.label_slot == "class_zero" else self.ways] = 1.0
+        else:
+            slot = torch.eye(width, device=features.device, dtype=features.dtype)[labels]
+        return torch.cat([features, self.config.model.label_scale * slot], dim=-1)
 
     @torch.no_grad()
     def learn(self, images: Tensor, labels: Tensor, state: SequenceState | None = None) -> SequenceState:
@@ -127,7 +139,7 @@ class FewShotModel(nn.Module):
                 f"the model tells {self.ways} classes apart"
             )
         with evaluating(self):
-            return self.sequence(self._with_labels(self.features(images), labels.long()), state)[1]
+            return self.learn_features(self.features(images), labels.long(), state)
 
     @torch.no_grad()
     def predict(self, images: Tensor, state: SequenceState | None = None) -> Tensor:
@@ -145,18 +157,8 @@ class FewShotModel(nn.Module):
         """
         batched, images = self._images(images)
         with evaluating(self):
-            scores = self.sequence.read(self._without_labels(self.features(images)), state).softmax(dim=-1)
+            scores = self.read_features(self.features(images), state).softmax(dim=-1)
         return scores if batched else scores[0]
-
-    def _with_labels(self, features: Tensor, labels: Tensor) -> Tensor:
-        width = self.sequence.input_size - features.shape[-1]
-        one_hot = torch.eye(width, device=features.device, dtype=features.dtype)[labels]
-        return torch.cat([features, self.config.model.label_scale * one_hot], dim=-1)
-
-    def _without_labels(self, features: Tensor) -> Tensor:
-        slot = features.new_zeros(*features.shape[:-1], self.sequence.input_size - features.shape[-1])
-        slot[..., 0 if self.config.model.label_slot == "class_zero" else self.ways] = self.config.model.label_scale
-        return torch.cat([features, slot], dim=-1)
 
     def _images(self, images: Tensor) -> tuple[bool, Tensor]:
         """Bring a user's images to [b, n, c, h, w], and say whether they came with the axis b."""

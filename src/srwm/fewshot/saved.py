@@ -24,6 +24,25 @@ def shipped_models() -> list[str]:
     return sorted(path.parent.name for path in SHIPPED.glob("*/model.json"))
 
 
+def find_model(name: str | Path) -> Path:
+    """Find the folder of a model by its path or, where there is no model, by its name in the package.
+
+    Raises:
+        InputError: if there is no such folder.
+    """
+    path, shipped = Path(name), SHIPPED / name
+    is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
+    if not is_there and (shipped / "model.json").is_file():
+        return shipped
+    if not path.exists():
+        known = shipped_models()
+        raise InputError(
+            f"there is no model {str(name)!r}{did_you_mean(str(name), known)}; with the package come "
+            f"{', '.join(known)}, and the folder of a run can be named by its path"
+        )
+    return path
+
+
 def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewShotModel:
     """Load a trained model, ready to learn and predict.
 
@@ -34,17 +53,7 @@ def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewSh
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    path, shipped = Path(name), SHIPPED / str(name)
-    is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
-    if not is_there and (shipped / "model.json").is_file():
-        path = shipped
-    elif not path.exists():
-        known = shipped_models()
-        raise InputError(
-            f"there is no model {str(name)!r}{did_you_mean(str(name), known)}; with the package come "
-            f"{', '.join(known) or 'none'}, and the folder of a run can be named by its path"
-        )
-    saved = read_model(path, KIND)
+    saved = read_model(find_model(name), KIND)
     model = build_model(from_json(FewShotConfig, saved.config), _image_shape(saved))
     load_weights(model, saved.weights, saved.path)
     return model.to(device).eval()

@@ -1,7 +1,6 @@
 """A film of matrices that rewrite themselves, as GIF or, where imageio-ffmpeg is installed, as MP4."""
 
 import importlib
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,11 @@ Picture = npt.NDArray[np.uint8]
 """[height, width, 3]."""
 
 _GAP = 1
+_BETWEEN = 5
+"""Cells between heads side by side, where the number of a head stands."""
+_BELOW = 2
+_AREA = (7.6, 5.6)
+"""Inches that the matrices may take, width and height."""
 """Empty cells between the parts of a matrix; between heads there are three."""
 _DPI = 100
 
@@ -122,7 +126,7 @@ class _Film:
         self._across = _columns(heads, d, self._width)
         mosaic = self._mosaic(record.weight)
         height, width = mosaic.shape
-        scale = min(7.6 / width, 5.6 / height)
+        scale = min(_AREA[0] / width, _AREA[1] / height)
         side = 1.7
         size = (side + width * scale + 0.3, max(height * scale + 1.0, 3.2))
         self._figure = Figure(figsize=size, dpi=_DPI)
@@ -146,12 +150,12 @@ class _Film:
         self._matrices = panel.imshow(mosaic.numpy(), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
         d = self._record.weight.shape[1]
         for place, head in enumerate(self._record.heads):
-            left, top = place % self._across * (self._width + 3), place // self._across * (d + 2)
+            left, top = place % self._across * (self._width + _BETWEEN), place // self._across * (d + _BELOW)
             panel.text(left - 1, top + (d - 1) / 2, str(head), ha="right", va="center", fontsize=6.5, color=FAINT)
         first = 0.0
         for part, columns in zip(self._record.parts, self._record.columns, strict=True):
             for across in range(min(self._across, len(self._record.heads))):
-                at = across * (self._width + 3) + first + columns / 2 - 0.5
+                at = across * (self._width + _BETWEEN) + first + columns / 2 - 0.5
                 panel.text(at, -1.2, part_name(part), ha="center", va="bottom", fontsize=9, color=COLOURS[part])
             first += columns + _GAP
         self._figure.text(edge, 1 - 0.12 / size[1], title, ha="left", va="top", fontsize=11, color=INK)
@@ -202,10 +206,10 @@ class _Film:
         """The matrices of all heads [h, d, m] as one picture, with empty cells between heads and parts."""
         heads, d, _ = matrices.shape
         down = -(-heads // self._across)
-        wide = self._across * (self._width + 3) - 3
-        mosaic = torch.full((down * (d + 2) - 2, wide), float("nan"))
+        wide = self._across * (self._width + _BETWEEN) - _BETWEEN
+        mosaic = torch.full((down * (d + _BELOW) - _BELOW, wide), float("nan"))
         for head, matrix in enumerate(matrices):
-            top, left = head // self._across * (d + 2), head % self._across * (self._width + 3)
+            top, left = head // self._across * (d + _BELOW), head % self._across * (self._width + _BETWEEN)
             for part in matrix.split(self._record.columns, dim=-1):
                 mosaic[top : top + d, left : left + part.shape[1]] = part
                 left += part.shape[1] + _GAP
@@ -213,8 +217,14 @@ class _Film:
 
 
 def _columns(heads: int, height: int, width: int) -> int:
-    """How many heads to put side by side so that the picture is about 1.4 times as wide as high."""
-    return min(heads, max(1, round(math.sqrt(1.4 * heads * height / width))))
+    """How many heads to put side by side so that they are drawn large and leave few places empty."""
+
+    def fit(across: int) -> float:
+        down = -(-heads // across)
+        scale = min(_AREA[0] / (across * (width + _BETWEEN)), _AREA[1] / (down * (height + _BELOW)))
+        return scale * heads / (across * down)
+
+    return max(range(1, heads + 1), key=fit)
 
 
 def _write_gif(frames: Iterator[Picture], out: Path, seconds: float) -> None:

@@ -11,6 +11,16 @@ from .svg import chart_svg
 from .tables import Table, results_table
 
 PICTURES = {".png": "image/png", ".gif": "image/gif"}
+CAPTIONS = {
+    "film": "The matrices of the layer that moved most, rewriting themselves",
+    "past": "Which past images each answer rests on",
+    "rates": "The four learning rates over time",
+    "rates-by-head": "The learning rates of each head",
+    "change": "How far the matrices, and the function they compute, have moved",
+    "ranks": "In how many directions they changed",
+    "heads": "The heads compared, at the last step",
+}
+"""What `srwm inspect` draws, in the order of the page."""
 MOST_PICTURE_BYTES = 8 << 20
 """Larger pictures are named and not shown."""
 
@@ -21,7 +31,7 @@ def page_html(runs: list[Run]) -> str:
     sections = {
         "Results": results_table(runs).to_html(),
         "Curves": '<div class="charts">' + "\n".join(map(chart_svg, joined(runs))) + "</div>",
-        "Inside": "\n".join(filter(None, map(_inspection, runs))),
+        "Inside": "\n".join(filter(None, (_inspection(run, alone=len(runs) == 1) for run in runs))),
         "Runs": "\n".join(map(_details, runs)),
     }
     body = "\n".join(
@@ -51,18 +61,20 @@ def page_html(runs: list[Run]) -> str:
 """
 
 
-def _inspection(run: Run) -> str:
+def _inspection(run: Run, *, alone: bool) -> str:
     """The pictures that `srwm inspect` has drawn of a run."""
     folder = run.folder.path / "inspect"
     pictures = sorted(path for path in folder.glob("*") if path.suffix in PICTURES) if folder.is_dir() else []
-    return "\n".join(_picture(run, path) for path in pictures)
+    known = list(CAPTIONS)
+    pictures.sort(key=lambda path: known.index(path.stem) if path.stem in known else len(known))
+    return "\n".join(_picture(path, "" if alone else f" ({run.label})") for path in pictures)
 
 
-def _picture(run: Run, path: Path) -> str:
-    caption = html.escape(f"{run.label}: {path.stem}")
+def _picture(path: Path, whose: str) -> str:
+    caption = html.escape(CAPTIONS.get(path.stem, path.stem) + whose)
     data = path.read_bytes()
     if len(data) > MOST_PICTURE_BYTES:
-        return f'<p class="faint">{html.escape(path.name)} of {html.escape(run.label)} is too large to show here</p>'
+        return f'<p class="faint">{html.escape(path.name + whose)} is too large to show here</p>'
     encoded = base64.b64encode(data).decode("ascii")
     source = f"data:{PICTURES[path.suffix]};base64,{encoded}"
     return f'<figure class="picture"><figcaption>{caption}</figcaption><img alt="{caption}" src="{source}"></figure>'
@@ -80,13 +92,14 @@ def _details(run: Run) -> str:
         rows.append(("state", "has not ended yet"))
     else:
         hardware = result.get("hardware", {})
+        versions = hardware.get("versions", {})
         rows += [
             ("date", str(result.get("date", "-"))),
             ("steps", f"{result.get('step', 0):,}"),
             ("seconds", f"{result.get('seconds', 0):,.0f}"),
             ("parameters", f"{result.get('parameters', 0):,}"),
             *((name, str(value)) for name, value in hardware.items() if name != "versions"),
-            *((name, str(value)) for name, value in hardware.get("versions", {}).items() if value is not None),
+            *((name, str(value)) for name, value in versions.items() if value is not None and name != "srwm"),
         ]
     table = Table(("", ""), tuple(rows), words=2).to_html()
     config = html.escape(json.dumps(run.folder.config, indent=2))

@@ -10,6 +10,8 @@ WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 12, 42
 MOST_POINTS = 400
 """Points of a line; more are averaged."""
+NEAR_THE_TOP = 75.0
+"""Shares that are never below are drawn on an axis of their own, or they would be a flat line."""
 COLOURS = 8
 """The page has as many colours for lines; more lines begin again."""
 
@@ -28,7 +30,12 @@ def chart_svg(chart: Chart) -> str:
         return f'<figure><figcaption>{title}</figcaption><p class="faint">nothing to draw</p></figure>'
     x_range = (min(xs), max(xs)) if len(set(xs)) > 1 else (xs[0] - 1, xs[0] + 1)
     x_ticks = [x for x in ticks(*x_range, 6) if x_range[0] <= x <= x_range[1]]
-    y_ticks = [0.0, 25.0, 50.0, 75.0, 100.0] if chart.percent else ticks(min(ys), max(ys), 5)
+    if not chart.percent:
+        y_ticks = ticks(min(ys), max(ys), 5)
+    elif min(ys) < NEAR_THE_TOP:
+        y_ticks = [0.0, 25.0, 50.0, 75.0, 100.0]
+    else:
+        y_ticks = ticks(min(*ys, 99.0), 100.0, 5)
     place = _Place(x_range, (y_ticks[0], y_ticks[-1]))
     unit = "%" if chart.percent else ""
     parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">']

@@ -91,6 +91,10 @@ _SETTINGS: dict[str, tuple[str, SequentialConfig]] = {
         _data("omniglot", "cifar-fs", "tiny-imagenet-100"),
     ),
     "sequential-omniglot-cifarfs-best": ("Omniglot and CIFAR-FS at 32x32", _BEST),
+    "sequential-omniglot-cifarfs-endless": (
+        "Omniglot and CIFAR-FS at 32x32 without end",
+        replace(_BEST, train=replace(_BEST.train, carry=0.9)),
+    ),
 }
 
 _STROKES = SequentialConfig(
@@ -131,6 +135,10 @@ def _recipes() -> dict[str, Recipe]:
             found[setting + ending] = Recipe(changed, title, figures)
     title = "a stream of Strokes and their negatives, a small SRWM for two CPU cores: a first look"
     found["sequential-strokes"] = Recipe(_STROKES, title)
+    title = "the same for streams without end: each training stream goes on where the last one ended"
+    found["sequential-strokes-endless"] = Recipe(
+        replace(_STROKES, train=replace(_STROKES.train, carry=0.95, total_steps=2400)), title
+    )
     return {name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in found.items()}
 
 

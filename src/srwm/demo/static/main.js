@@ -121,6 +121,9 @@ class Page {
     const seen = this.#view.examples.slice(0, this.#time).filter((example) => example.task === task);
     this.#timeline.mark(this.#time, this.#now);
     this.#answers.label(this.#names, new Set(seen.map((example) => example.label)));
+    find("#compared").textContent = this.#time
+      ? "The same network, the same weights to begin with. Turned off, nothing that you teach can reach it."
+      : "Nothing is taught yet, so both can only guess, and they guess the same. Teach it first.";
     const example = this.#view.examples[this.#time - 1];
     find("#forget").disabled = !example;
     find("#forget").textContent = example ? `Forget ${this.#view.tasks[example.task][example.label]}` : "Forget";

@@ -1,0 +1,27 @@
+"""The report of the model that comes with the package is that of this model, and needs nothing from elsewhere."""
+
+import json
+import re
+
+from srwm.fewshot import saved
+
+from .pages import DOCS
+
+NAME = "omniglot-1shot"
+# Without its pictures, in whose letters anything may stand.
+PAGE = re.sub(r'src="data:image/[^"]*"', "", (DOCS / "results" / f"{NAME}.html").read_text(encoding="utf-8"))
+
+
+def test_its_figures_are_those_of_the_model():
+    measured = json.loads((saved.SHIPPED / NAME / "model.json").read_text(encoding="utf-8"))["measured"]
+    test = measured["test"]
+    assert f"{test['accuracy']:.1%} ± {100 * test['interval_sets']:.1f}" in PAGE
+    assert f"srwm train {measured['recipe']} " in PAGE
+    for value in (f"{measured['parameters']:,}", measured["hardware"]["device"], measured["date"]):
+        assert f"<td>{value}</td>" in PAGE
+
+
+def test_it_has_curves_and_pictures_and_names_no_place_of_a_machine():
+    for words in ("Validation accuracy", "rewriting themselves", "Which past images each answer rests on"):
+        assert words in PAGE
+    assert re.findall(r"/(?:tmp|root|home|work|Users)\b|https?:", PAGE) == []
