@@ -6,7 +6,6 @@ from srwm.nn import SequenceState
 from srwm.rl.agent import Answers
 from srwm.rl.config import AlgorithmConfig
 from srwm.rl.losses import actor_critic_losses
-from srwm.rl.rmsprop import RMSprop
 from srwm.rl.unroll import Unroll
 from srwm.rl.vtrace import vtrace
 
@@ -68,25 +67,3 @@ def test_rewards_are_clamped_unless_told_not_to():
     assert not torch.isclose(clipped_loss, actor_critic_losses(answers, unroll, plain).value)
     clamped = unroll._replace(rewards=unroll.rewards.clamp(-1, 1))
     torch.testing.assert_close(actor_critic_losses(answers, clamped, plain).value, clipped_loss)
-
-
-def test_rmsprop_is_that_of_pytorch():
-    torch.manual_seed(0)
-    ours, theirs = (torch.nn.Parameter(torch.ones(3, 2)) for _ in range(2))
-    rmsprop = RMSprop([("p", ours)], alpha=0.9, eps=0.01)
-    reference = torch.optim.RMSprop([theirs], lr=0.1, alpha=0.9, eps=0.01)
-    for _ in range(5):
-        gradient = torch.randn(3, 2)
-        ours.grad, theirs.grad = gradient.clone(), 0.5 * gradient
-        rmsprop.step(torch.tensor(0.1), torch.tensor(0.5), torch.tensor(False))
-        reference.step()
-        torch.testing.assert_close(ours, theirs)
-
-
-def test_rmsprop_leaves_all_as_it_was_where_told():
-    parameter = torch.nn.Parameter(torch.ones(3))
-    rmsprop = RMSprop([("p", parameter)], alpha=0.9, eps=0.01)
-    parameter.grad = torch.full((3,), torch.nan)
-    rmsprop.step(torch.tensor(0.1), torch.tensor(1.0), torch.tensor(True))
-    assert torch.equal(parameter, torch.ones(3))
-    assert torch.equal(rmsprop.squares["p"], torch.zeros(3))

@@ -14,6 +14,7 @@ if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from srwm.vision import Conv4, norm_pool_relu
+from srwm.vision.bias import add_bias, bias_relu
 from vision.norms import by_pytorch, images, make_norm, outcome
 
 pytestmark = pytest.mark.gpu if pytest else None
@@ -111,6 +112,31 @@ def test_conv_4_on_a_gpu_is_that_on_a_cpu():
         came = dict(network.named_parameters())[name].grad.cpu()
         distance = (came - gradient).norm() / gradient.norm()
         assert distance < 1e-2, f"{name} lies {distance:.2e} away"
+
+
+def test_biases_and_their_gradients_agree_with_float64():
+    for dtype, limit in ((torch.float32, 1e-5), (torch.bfloat16, 1e-2)):
+        torch.manual_seed(0)
+        x, skip, dy = (torch.randn(200, 32, 33, 31, device=DEVICE, dtype=dtype) for _ in range(3))
+        bias = torch.randn(32, device=DEVICE)
+        for function, inputs in ((bias_relu, (x, bias)), (add_bias, (x, skip, bias))):
+            found, again, wanted = (
+                gradients_of(function, [each.to(kind or each.dtype) for each in inputs], dy.to(kind or dtype))
+                for kind in (None, None, torch.float64)
+            )
+            for came, same, exact in zip(found, again, wanted, strict=True):
+                assert torch.equal(came, same)
+                assert (came.double() - exact).norm() <= limit * exact.norm()
+
+
+def gradients_of(function, inputs, dy):
+    """What a function gives and the gradients of its inputs, channels-last."""
+    inputs = [
+        (each.contiguous(memory_format=torch.channels_last) if each.dim() == 4 else each).requires_grad_()
+        for each in inputs
+    ]
+    y = function(*inputs)
+    return [y.detach(), *torch.autograd.grad(y, inputs, dy)]
 
 
 if __name__ == "__main__":

@@ -9,18 +9,23 @@ from torch import Tensor, nn
 class RMSprop:
     """`v = alpha v + (1 - alpha) g^2; p = p - rate g / (sqrt(v) + eps)`.
 
-    PyTorch's own cannot be told on the device that a step is not to be done; here such a step changes nothing.
+    PyTorch's own cannot be told on the device that a step is not to be done; here such a step changes nothing. All
+    gradients are worked on in one row: a few kernels in the place of several for each parameter.
 
     Args:
         named_parameters: what is trained.
         alpha: decay of the mean square.
         eps: added to its root.
+
+    Attributes:
+        squares: the mean square of the gradient of each parameter, by its name.
     """
 
     def __init__(self, named_parameters: Iterable[tuple[str, nn.Parameter]], *, alpha: float, eps: float) -> None:
         named = [(name, parameter) for name, parameter in named_parameters if parameter.requires_grad]
-        self._parameters = [parameter for _, parameter in named]
-        self.squares = {name: torch.zeros_like(parameter) for name, parameter in named}
+        self._parameters: list[Tensor] = [parameter for _, parameter in named]
+        self._square = torch.cat([torch.zeros_like(parameter).flatten() for parameter in self._parameters])
+        self.squares = dict(zip((name for name, _ in named), self._by_parameter(self._square), strict=True))
         self._alpha, self._eps = alpha, eps
 
     def zero_grad(self) -> None:
@@ -37,18 +42,17 @@ class RMSprop:
             scale: factor on the gradients, a scalar on the device.
             is_bad: where true (bool scalar), nothing changes, whatever the gradients are.
         """
-        every = zip(self._parameters, self.squares.values(), strict=True)
-        having = [(parameter, square) for parameter, square in every if parameter.grad is not None]
-        parameters, squares = [parameter for parameter, _ in having], [square for _, square in having]
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        gradients = list(torch._foreach_mul(gradients, scale))
-        new_squares = torch._foreach_mul(squares, self._alpha)
-        torch._foreach_addcmul_(new_squares, gradients, gradients, 1 - self._alpha)
-        roots = torch._foreach_sqrt(new_squares)
-        torch._foreach_add_(roots, self._eps)
-        steps = torch._foreach_div(gradients, roots)
-        torch._foreach_mul_(steps, rate)
-        for old, new in zip(squares, new_squares, strict=True):
-            old.copy_(torch.where(is_bad, old, new))
-        for parameter, change in zip(parameters, steps, strict=True):
-            parameter.sub_(change.masked_fill_(is_bad, 0.0))
+        gradient = scale * torch.cat([_gradient(parameter).flatten() for parameter in self._parameters])
+        square = torch.addcmul(self._alpha * self._square, gradient, gradient, value=1 - self._alpha)
+        change = rate * gradient / (square.sqrt() + self._eps)
+        self._square.copy_(torch.where(is_bad, self._square, square))
+        torch._foreach_sub_(self._parameters, self._by_parameter(change.masked_fill(is_bad, 0.0)))
+
+    def _by_parameter(self, row: Tensor) -> list[Tensor]:
+        """Cut a row into parts, each of the shape of its parameter."""
+        parts = row.split([parameter.numel() for parameter in self._parameters])
+        return [part.view(parameter.shape) for part, parameter in zip(parts, self._parameters, strict=True)]
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .bias import add_bias, bias_relu
 from .max_pool import max_pool_bias
 
 
@@ -80,8 +81,11 @@ class _ResidualBlock(nn.Module):
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = x + self.conv2(self.conv1(x.relu()).relu_())
-        return y
+        # The biases go with what comes after: a pass less over all pixels.
+        assert self.conv1.bias is not None
+        assert self.conv2.bias is not None
+        inner = bias_relu(F.conv2d(x.relu(), self.conv1.weight, padding=1), self.conv1.bias)
+        return add_bias(F.conv2d(inner, self.conv2.weight, padding=1), x, self.conv2.bias)
 
 
 def _by_eights(x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c8 h w"]:

@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .bias import sum_over_pixels
+
 _TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -53,4 +55,4 @@ class _MaxPoolBias(torch.autograd.Function):
 
         (winner,) = ctx.saved_tensors
         dy = dy.contiguous(memory_format=torch.channels_last)
-        return kernels.backward(dy, winner, ctx.size), dy.sum((0, 2, 3))
+        return kernels.backward(dy, winner, ctx.size), sum_over_pixels(dy).to(dy.dtype)
