@@ -167,11 +167,12 @@ _RECIPES = {
     "strokes-1shot": Recipe(
         FewShotConfig(
             task=TaskConfig(source="strokes", image_size=20, queries=15, take_turns=True, metric_loss=1.0),
-            model=ModelConfig(vision_channels=32, hidden_size=128, num_heads=8, ff_size=256, **HEARD),
+            # Two heads and not eight: each head of an SRWM sees its own part of the input only.
+            model=ModelConfig(vision_channels=32, hidden_size=128, num_heads=2, ff_size=256, **HEARD),
             optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
             train=TrainConfig(
                 batch_size=16,
-                total_steps=2000,
+                total_steps=1600,
                 log_every=50,
                 validate_every=400,
                 validation_episodes=1000,

@@ -56,7 +56,7 @@ _SMALL = RLConfig(
     games=GamesConfig(names=("starpilot",), num_envs=32),
     agent=AgentConfig(shrink=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
     # Few frames, so many small updates; their sums are small, too, and so must be what is added to their root.
-    algorithm=AlgorithmConfig(unroll_length=16),
+    algorithm=AlgorithmConfig(unroll_length=16, entropy_cost=0.003),
     optimizer=RMSpropConfig(learning_rate=5e-4, eps=1e-5),
     train=TrainConfig(
         total_frames=450_000,

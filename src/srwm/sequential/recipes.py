@@ -109,7 +109,7 @@ _STROKES = SequentialConfig(
         channels=1,
         normalise="common",
     ),
-    model=ModelConfig(vision_channels=32, hidden_size=64, num_heads=8, ff_size=128, num_layers=2, **HEARD),
+    model=ModelConfig(vision_channels=32, hidden_size=64, num_heads=2, ff_size=128, num_layers=2, **HEARD),
     optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
     train=TrainConfig(
         batch_size=16,
