@@ -1,6 +1,7 @@
 """`srwm demo`: teach a network one's own drawings on a local page."""
 
 import argparse
+import contextlib
 
 from ._parser import EXIT_OK, Commands, Parser
 
@@ -51,9 +52,8 @@ def _demo(args: argparse.Namespace) -> int:
 
     with listen(PORT if args.port is None else args.port) as listening:
         app = create_app(load_model(args.model), args.model)
-        try:
+        # Ctrl-C is how it is meant to end; whether it arrives here depends on what the server was just doing.
+        with contextlib.suppress(KeyboardInterrupt):
             serve(app, listening, browser=not args.no_browser, ready=ready)
-        except KeyboardInterrupt:
-            # The way in which it is meant to end.
-            print("Ended.")
+        print("Ended.")
     return EXIT_OK

@@ -78,7 +78,7 @@ def serve(app: ASGIApp, listening: socket.socket, *, browser: bool, ready: Calla
         ready: called with the page's address; requests that come from now on are answered.
 
     Raises:
-        KeyboardInterrupt: after Ctrl-C, when all is closed.
+        KeyboardInterrupt: after Ctrl-C, when all is closed; a server that was just about to end returns instead.
     """
     url = url_of(listening)
     ready(url)
