@@ -9,7 +9,7 @@ import numpy as np
 
 from srwm.rl.procgen import NUM_ACTIONS, Pool, PoolOptions
 
-EPISODES = 200
+EPISODES = 2000
 """Episodes of each game: the first of as many environments, on the paper's training levels."""
 
 

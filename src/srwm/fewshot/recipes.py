@@ -72,7 +72,7 @@ _LSTM_MINI = {
 _FC100_BEST = _with(
     FC100,
     task={"queries": 25, "take_turns": True, "metric_loss": 1.0, "mirror": True, "augment": 0.5},
-    # Fewer and larger heads than the paper's 16: each head of an SRWM sees its own part of the input only.
+    # Fewer and larger heads than the paper's 16: see docs/ideas/chance.md.
     model={**HEARD, "num_heads": 4},
     optimizer={"schedule": "cosine", "learning_rate": 1e-3, "warmup_steps": 500},
     train={"total_steps": 20_000, "precision": "bfloat16", "validation_episodes": 4000},
@@ -167,7 +167,7 @@ _RECIPES = {
     "strokes-1shot": Recipe(
         FewShotConfig(
             task=TaskConfig(source="strokes", image_size=20, queries=15, take_turns=True, metric_loss=1.0),
-            # Two heads and not eight: each head of an SRWM sees its own part of the input only.
+            # Two heads and not eight: see docs/ideas/chance.md.
             model=ModelConfig(vision_channels=32, hidden_size=128, num_heads=2, ff_size=256, **HEARD),
             optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
             train=TrainConfig(

@@ -75,7 +75,7 @@ _BEST = replace(
     stream=StreamConfig(
         sources=("omniglot", "cifar-fs"), recall=True, metric_loss=1.0, image_size=32, normalise="common"
     ),
-    # Fewer and larger heads than the paper's 16: each head of an SRWM sees its own part of the input only.
+    # Fewer and larger heads than the paper's 16: see docs/ideas/chance.md.
     model=replace(PAPER.model, num_heads=4, vision_dropout=0.2, **HEARD),
     optimizer=OptimizerConfig(schedule="cosine", warmup_steps=500),
     train=TrainConfig(total_steps=15_000, validate_every=1000, precision="bfloat16"),
