@@ -21,12 +21,13 @@ Picture = npt.NDArray[np.uint8]
 """[height, width, 3]."""
 
 _GAP = 1
+"""Empty cells between the parts of a matrix."""
 _BETWEEN = 5
 """Cells between heads side by side, where the number of a head stands."""
 _BELOW = 2
+"""Cells between heads one below the other."""
 _AREA = (7.6, 5.6)
 """Inches that the matrices may take, width and height."""
-"""Empty cells between the parts of a matrix; between heads there are three."""
 _DPI = 100
 
 
