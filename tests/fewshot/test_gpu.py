@@ -68,6 +68,15 @@ def test_the_first_steps_are_those_of_the_cpu():
         assert abs(found[name] - number) < 1e-3 * max(abs(number), 1), name
 
 
+def test_bfloat16_in_the_vision_part_is_near_to_float32():
+    found, wanted = (
+        steps(trainer(train={"precision": precision}), range(3)).metrics()["train/loss"]
+        for precision in ("bfloat16", "float32")
+    )
+    assert found != wanted
+    assert abs(found - wanted) < 0.05 * wanted
+
+
 def test_bootstrapped_steps_are_those_of_the_cpu_and_equal_in_two_runs():
     for target in ("answers", "weights"):
         parts = {"train": {"precision": "float32"}, "bootstrap": BootstrapConfig(future_shots=1, target=target)}

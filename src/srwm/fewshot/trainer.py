@@ -109,8 +109,7 @@ class FewShotTrainer(RecordedTrainer):
             images = mirror(images, **place)
         if task.augment or task.augment_episodes:
             images = jitter(images, each_image=task.augment, each_episode=task.augment_episodes, **place)
-        # The vision part alone: the self-modifying layers keep float32.
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bfloat16"):
+        with self.vision_arithmetic():
             features = self.model.features(images).float()
         labels = torch.cat([episodes.support_labels, episodes.query_labels], dim=1)
         size = episodes.support.shape[1]

@@ -1,11 +1,9 @@
-"""What the pictures of this room have in common: paper, colours, names, and how they are written."""
+"""What the pictures of this room have in common: colours, names, and their axes."""
 
 import textwrap
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from srwm.errors import InputError
+from srwm.runs.pictures import FAINT
 
 from .record import Inspection, MatrixRecord
 
@@ -19,30 +17,7 @@ COLOURS = {"y": "#3b6fb6", "q": "#d98032", "k": "#4f9d69", "beta": "#b5485d", "f
 SHOWN = {"beta": "β", "fast": "fast weights"}
 """What a part is called in a picture, if not by its name."""
 
-INK, FAINT = "#222222", "#777777"
-
-
-def new_figure(
-    rows: int, columns: int, size: tuple[float, float], **options: Any
-) -> tuple["Figure", list[list["Axes"]]]:
-    """Make a figure of panels, without touching any global state of matplotlib.
-
-    Args:
-        rows: of panels.
-        columns: of panels.
-        size: width and height of a panel in inches.
-        options: for `Figure.subplots`.
-
-    Raises:
-        InputError: if matplotlib is not there.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("pictures need matplotlib: install it with `pip install srwm[plot]`") from None
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
-    axes: Any = figure.subplots(rows, columns, squeeze=False, **options)
-    return figure, [list(row) for row in axes]
+INK = "#222222"
 
 
 def part_name(part: str) -> str:
@@ -66,16 +41,6 @@ def headline(figure: "Figure", text: str) -> None:
     figure.suptitle(lines, fontsize="medium", color=INK)
 
 
-def calm(panel: "Axes") -> None:
-    """Take away what does not speak."""
-    panel.grid(alpha=0.25, linewidth=0.6)
-    panel.tick_params(labelsize="small", colors=FAINT, length=2)
-    for side in ("top", "right"):
-        panel.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        panel.spines[side].set_color("#bbbbbb")
-
-
 def step_axis(panel: "Axes", record: MatrixRecord, label: bool = True) -> None:
     """Number the steps, and draw a line where an episode begins in every row."""
     from matplotlib.ticker import MaxNLocator
@@ -89,32 +54,3 @@ def step_axis(panel: "Axes", record: MatrixRecord, label: bool = True) -> None:
         panel.axvline((steps[place] + steps[place + 1]) / 2, color=FAINT, linewidth=0.8, linestyle=":")
     if label:
         panel.set_xlabel("step", fontsize="small", color=FAINT)
-
-
-def legend(figure: "Figure", panels: Sequence["Axes"]) -> None:
-    """One legend above all panels, each name once."""
-    entries: dict[str, Any] = {}
-    for panel in panels:
-        handles, names = panel.get_legend_handles_labels()
-        entries.update(zip(names, handles, strict=True))
-    if entries:
-        figure.legend(
-            list(entries.values()),
-            list(entries),
-            loc="outside upper center",
-            ncols=len(entries),
-            fontsize="small",
-            frameon=False,
-        )
-
-
-def write(figure: "Figure", out: Path) -> None:
-    """Write a picture; its ending says of what kind.
-
-    Raises:
-        InputError: if it cannot be written there, or not as such a kind.
-    """
-    try:
-        figure.savefig(out, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{out} cannot be drawn: {error}") from error

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from srwm.errors import InputError
 from srwm.runs.atomic import failures_as_sentences
+from srwm.runs.pictures import FAINT
 
-from ._figure import COLOURS, FAINT, INK, part_name
+from ._figure import COLOURS, INK, part_name
 from .record import MatrixRecord
 
 Picture = npt.NDArray[np.uint8]

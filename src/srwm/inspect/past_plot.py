@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from srwm.errors import InputError
+from srwm.runs.pictures import FAINT, new_figure, write
 
-from ._figure import FAINT, INK, headline, layer_title, new_figure, write
+from ._figure import INK, headline, layer_title
 from .attribution import attribute
 from .record import MatrixRecord
 from .watched import Answer, Watched

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from srwm.errors import InputError
+from srwm.runs.pictures import FAINT, calm, legend, new_figure, write
 
-from ._figure import COLOURS, FAINT, INK, calm, headline, layer_title, legend, new_figure, part_name, step_axis, write
+from ._figure import COLOURS, INK, headline, layer_title, part_name, step_axis
 from .record import Inspection, MatrixRecord
 
 if TYPE_CHECKING:

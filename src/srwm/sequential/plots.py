@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from srwm.errors import InputError
 from srwm.runs.metrics import read_metrics
+from srwm.runs.pictures import calm, legend, new_figure, write
 from srwm.runs.run_folder import RunFolder
 
 from .evaluation import Evaluation
@@ -15,6 +16,8 @@ from .tables import read_evaluation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_PANEL = (5.2, 3.4)
 
 
 def plot_adaptation(runs: Mapping[str, Path], out: Path) -> None:
@@ -33,7 +36,7 @@ def plot_adaptation(runs: Mapping[str, Path], out: Path) -> None:
     if len(streams) != 1:
         raise InputError(f"{len(runs)} runs have {len(streams)} kinds of streams; wanted runs on the same sources")
     (orders,) = streams
-    figure, panels = _figure(len(orders))
+    figure, (panels,) = new_figure(1, len(orders), _PANEL, sharey=True)
     for place, (panel, (sources, length)) in enumerate(zip(panels, orders, strict=True)):
         for name, found in tested.items():
             panel.plot(range(length), [100 * value for value in found.orders[place].curve], label=name, linewidth=1.2)
@@ -58,7 +61,7 @@ def plot_training(runs: Mapping[str, Path], out: Path, *, source: str | None = N
         InputError: if a folder holds no run on streams with metrics of this source, or matplotlib is not there.
     """
     curves = {title: _training_curves(path, source) for title, path in runs.items()}
-    figure, panels = _figure(len(runs))
+    figure, (panels,) = new_figure(1, len(runs), _PANEL, sharey=True)
     for panel, (title, lines) in zip(panels, curves.items(), strict=True):
         for name, (steps, values) in lines.items():
             panel.plot(steps, [100 * value for value in values], label=name, linewidth=1.0)
@@ -97,16 +100,6 @@ def _training_curves(path: Path, source: str | None) -> dict[str, tuple[list[int
     return lines
 
 
-def _figure(panels: int) -> tuple["Figure", Sequence["Axes"]]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("pictures need matplotlib: install it with `pip install srwm[plot]`") from None
-    figure = Figure(figsize=(5.2 * panels, 3.4), layout="constrained")
-    axes: Any = figure.subplots(1, panels, sharey=True, squeeze=False)
-    return figure, list(axes[0])
-
-
 def _mark_segments(panel: "Axes", sources: Sequence[str], length: int) -> None:
     """Draw a line where the data set changes, and name each segment."""
     each = length // len(sources)
@@ -118,11 +111,7 @@ def _mark_segments(panel: "Axes", sources: Sequence[str], length: int) -> None:
 
 def _finish(figure: "Figure", panels: Sequence["Axes"], label: str, out: Path) -> None:
     panels[0].set_ylabel(label)
-    handles, names = panels[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names), fontsize="small", frameon=False)
+    legend(figure, panels)
     for panel in panels:
-        panel.grid(alpha=0.25)
-    try:
-        figure.savefig(out, dpi=150)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{out} cannot be drawn: {error}") from error
+        calm(panel)
+    write(figure, out)

@@ -175,8 +175,7 @@ class SequentialTrainer(RecordedTrainer):
     def _piece(self, piece: Streams, state: SequenceState | None) -> tuple[Tensor, Tensor, SequenceState]:
         """The sum of the losses, where answers are right, and the state after a piece of the streams."""
         images = self.model.normalise(self.training.images[piece.place], piece.source)
-        # The vision part alone: the self-modifying layers keep float32.
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.train.precision == "bfloat16"):
+        with self.vision_arithmetic():
             features = self.model.features(images).float()
         scores, state = self.model.answer(features, piece.previous, state)
         each = F.cross_entropy(scores.flatten(0, 1), piece.labels.flatten(), reduction="none")

@@ -1,0 +1,49 @@
+"""Learning curves as pictures."""
+
+import json
+
+import pytest
+
+from srwm.errors import InputError
+from srwm.rl.config import RLConfig
+from srwm.rl.plots import _curves, plot_returns
+from srwm.rl.saved import KIND
+from srwm.runs.config import to_json
+from srwm.runs.run_folder import RunFolder
+
+METRICS = [
+    {"step": step, "frames": 1000.0 * step, "train/loss": 1.0, "train/return/bigfish": 2.0 * step}
+    | ({"train/return/starpilot": 1.0} if step % 2 else {})
+    for step in range(1, 6)
+]
+
+
+@pytest.fixture
+def run(tmp_path):
+    def make(name, metrics):
+        folder = RunFolder.create(tmp_path / name, to_json(RLConfig()), kind=KIND)
+        folder.metrics_path.write_text("".join(json.dumps(record) + "\n" for record in metrics))
+        return folder.path
+
+    return make
+
+
+def test_each_game_has_a_picture_and_each_run_a_line(run, tmp_path):
+    runs = {"SRWM": run("a", METRICS), "Fake SR": run("b", METRICS[:1])}
+    plot_returns(runs, tmp_path / "curves.svg")
+    text = (tmp_path / "curves.svg").read_text()
+    for word in ("SRWM", "Fake SR", "bigfish", "starpilot", "million frames", "mean return in training"):
+        assert f"<!-- {word} -->" in text
+
+
+def test_lines_are_averaged_and_games_without_an_ended_episode_left_out(run):
+    found = _curves(run("a", METRICS), 2)
+    assert found == {
+        "bigfish": ([2000.0, 4000.0, 5000.0], [3.0, 7.0, 10.0]),
+        "starpilot": ([3000.0, 5000.0], [1.0, 1.0]),
+    }
+
+
+def test_a_run_without_an_ended_episode_gets_a_sentence(run, tmp_path):
+    with pytest.raises(InputError, match="holds no returns: no episode has ended yet"):
+        plot_returns({"x": run("a", [{"step": 1, "frames": 10.0}])}, tmp_path / "x.svg")
