@@ -57,7 +57,7 @@ def type_name(kind: Any) -> str:
             return f"a list, each {type_name(parts[0])}"
         return f"a list of {len(parts)} ({', '.join(type_name(part) for part in parts)})"
     if is_dictionary(kind):
-        return "names with values"
+        return 'names with values, such as {"name": 1}'
     if dataclass_in(kind):
         return "a group"
     return "any value" if kind is Any else _NAMES[kind]
