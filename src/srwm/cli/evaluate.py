@@ -9,13 +9,17 @@ from ._parser import EXIT_OK, Commands, Parser
 def add(parser: Parser, commands: "Commands[Parser]") -> None:
     """Add the command."""
     evaluate = parser.add_command(
-        commands, "evaluate", "Test a trained model on classes it has never seen, as the paper does."
+        commands, "evaluate", "Test a trained model, as the paper does, on classes or levels it has never seen."
     )
     evaluate.add_argument("model", metavar="MODEL", help="a model that comes with srwm, or the folder of a run")
     evaluate.add_argument("--split", choices=("test", "validation"), help="(default: test)")
     evaluate.add_argument("--sets", type=int, metavar="N", help="sets of episodes (default: 5)")
     evaluate.add_argument(
-        "--episodes", type=int, metavar="N", help="of each set (default: 16000; of streams 816 in each order)"
+        "--episodes",
+        type=int,
+        metavar="N",
+        help="of each set (default: 16000; of streams 816 in each order); of an agent, on levels drawn at random "
+        "(default: each level once)",
     )
     evaluate.add_argument("--shots", type=int, metavar="K", help="labelled images a class (default: the recipe's)")
     evaluate.add_argument("--source", metavar="SOURCE", help="other images than the recipe's; see `srwm data list`")

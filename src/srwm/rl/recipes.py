@@ -53,13 +53,13 @@ _MEMORY_4 = RLConfig(
 )
 _SMALL = RLConfig(
     recipe="procgen-small",
-    games=GamesConfig(names=("starpilot",), num_envs=32),
+    games=GamesConfig(names=("coinrun",), num_envs=32),
     agent=AgentConfig(shrink=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
     # Few frames, so many small updates; their sums are small, too, and so must be what is added to their root.
-    algorithm=AlgorithmConfig(unroll_length=16, entropy_cost=0.003),
+    algorithm=AlgorithmConfig(unroll_length=16, entropy_cost=0.001),
     optimizer=RMSpropConfig(learning_rate=5e-4, eps=1e-5),
     train=TrainConfig(
-        total_frames=450_000,
+        total_frames=250_000,
         batch_size=8,
         overlap=False,
         actors=1,
@@ -94,7 +94,7 @@ def _recipes() -> dict[str, Recipe]:
             name = f"procgen-{game}-{suffix}".rstrip("-")
             figures = {str(part): {game: score} for part, score in experts.get(memory, {}).items()}
             recipes[name] = Recipe(_named(name, _expert(game), options), f"{game} alone, {title}", figures)
-    recipes["procgen-small"] = Recipe(_SMALL, "starpilot on a laptop, a small SRWM", {})
+    recipes["procgen-small"] = Recipe(_SMALL, "coinrun on a laptop, a small SRWM", {})
     return recipes
 
 
