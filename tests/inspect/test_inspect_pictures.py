@@ -4,6 +4,7 @@ import itertools
 import sys
 from pathlib import Path
 
+import imageio_ffmpeg
 import numpy as np
 import pytest
 import torch
@@ -103,6 +104,12 @@ def test_a_long_film_leaves_steps_out_but_not_the_last(tmp_path, monkeypatch):
     monkeypatch.setattr("srwm.inspect.film._write_gif", lambda frames, out, seconds: shown.append(seconds))
     write_film(inspected(t=10)[0], tmp_path / "film.gif", max_frames=4)
     assert shown == [[1, 4, 7, 9], 0.8]
+
+
+def test_a_film_as_mp4_has_a_picture_for_each_step_and_one_before(tmp_path):
+    write_film(inspected()[0], tmp_path / "film.mp4", frame_s=0.5)
+    count, seconds = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "film.mp4"))
+    assert (count, seconds) == (6, 3.0)
 
 
 def test_films_that_cannot_be_are_refused_with_a_sentence(tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """A film of matrices that rewrite themselves, as GIF or, where imageio-ffmpeg is installed, as MP4."""
 
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from srwm.errors import InputError
 from srwm.runs.atomic import failures_as_sentences
+from srwm.runs.mp4 import Mp4Writer, find_ffmpeg
 from srwm.runs.pictures import FAINT
 
 from ._figure import COLOURS, INK, part_name
@@ -247,19 +247,12 @@ def _write_gif(frames: Iterator[Picture], out: Path, seconds: float) -> None:
 
 
 def _write_mp4(frames: Iterator[Picture], out: Path, seconds: float) -> None:
+    writer = Mp4Writer(find_ffmpeg(out), out, out, 1 / seconds)
+    is_broken = True
     try:
-        writer_of = importlib.import_module("imageio_ffmpeg").write_frames
-    except ImportError:
-        raise InputError(
-            f"{out} needs imageio-ffmpeg: install it with `pip install 'srwm[video]'`, or write a .gif"
-        ) from None
-    writer = None
-    for frame in frames:
-        # The codec wants even sides.
-        even = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]
-        if writer is None:
-            writer = writer_of(str(out), (even.shape[1], even.shape[0]), fps=1 / seconds, macro_block_size=2)
-            writer.send(None)
-        writer.send(even.tobytes())
-    if writer is not None:
-        writer.close()
+        for frame in frames:
+            # The codec wants even sides.
+            writer.add(frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2], 1)
+        is_broken = False
+    finally:
+        writer.close(broken=is_broken)

@@ -9,9 +9,9 @@ from jaxtyping import UInt8
 
 from srwm.errors import InputError
 from srwm.runs.atomic import failures_as_sentences
+from srwm.runs.mp4 import Mp4Writer, find_ffmpeg
 
 from ._gif import GifWriter
-from ._mp4 import Mp4Writer, find_ffmpeg
 
 MOST_FPS = {".mp4": 120, ".gif": 50}
 """Pictures a second that each kind of file can show; viewers slow a faster GIF down."""
@@ -63,7 +63,7 @@ class Video:
             if self._ffmpeg is None:
                 self._writer = GifWriter(self._temporary, self._out, self._fps)
             else:
-                self._writer = Mp4Writer(self._ffmpeg, self._temporary, self._out, self._fps)
+                self._writer = Mp4Writer(self._ffmpeg, self._temporary, self._out, float(self._fps))
         self._writer.add(picture, times)
         self.frames += times
 

@@ -37,7 +37,7 @@ class Mp4Writer:
         fps: pictures a second.
     """
 
-    def __init__(self, program: str, path: Path, name: Path, fps: int) -> None:
+    def __init__(self, program: str, path: Path, name: Path, fps: float) -> None:
         self._program, self._path, self._name, self._fps = program, path, name, fps
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
