@@ -1,9 +1,9 @@
 """`srwm bench ops`: the operators beside their reference and beside fla's delta rule, all in one run."""
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -16,6 +16,7 @@ from rich.table import Table
 from torch import Tensor
 
 from srwm.ops import Backend, available_backends, delta_rule, self_referential
+from srwm.runs.devices import hardware
 
 from ._measure import interleaved_ms, peak_bytes
 
@@ -198,24 +199,12 @@ def _differentiate(outputs: tuple[Tensor, Tensor], inputs: list[Tensor]) -> obje
 
 def _environment(device: torch.device) -> dict[str, Any]:
     """What the figures depend on."""
-    packages = ("srwm", "torch", "triton", "numba", "fla-core")
-    versions = {"python": platform.python_version()}
-    for package in packages:
-        try:
+    about = hardware(device)
+    versions = {name: version for name, version in about["versions"].items() if version}
+    for package in ("numba", "fla-core"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    return {"device": name, "threads": torch.get_num_threads(), "versions": versions, "date": date.today().isoformat()}
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-        if names:
-            return names[0]
-    return platform.processor() or platform.machine()
+    return {**about, "versions": versions, "date": date.today().isoformat()}
 
 
 def _print(console: Console, rows: list[Row], about: dict[str, Any]) -> None:
