@@ -47,3 +47,10 @@ def test_lines_are_averaged_and_games_without_an_ended_episode_left_out(run):
 def test_a_run_without_an_ended_episode_gets_a_sentence(run, tmp_path):
     with pytest.raises(InputError, match="holds no returns: no episode has ended yet"):
         plot_returns({"x": run("a", [{"step": 1, "frames": 10.0}])}, tmp_path / "x.svg")
+
+
+def test_nothing_to_draw_gets_a_sentence(run, tmp_path):
+    with pytest.raises(InputError, match="0 runs, together=1; wanted at least 1 of each"):
+        plot_returns({}, tmp_path / "x.svg")
+    with pytest.raises(InputError, match="1 runs, together=0; wanted at least 1 of each"):
+        plot_returns({"x": run("a", METRICS)}, tmp_path / "x.svg", together=0)

@@ -28,8 +28,11 @@ def plot_returns(runs: Mapping[str, Path], out: Path, *, together: int = 1) -> N
         together: how many lines of the metrics are averaged to one point.
 
     Raises:
-        InputError: if a folder holds no run of an agent in which an episode has ended, or matplotlib is not there.
+        InputError: if there are no runs, a folder holds none of an agent in which an episode has ended, `together` is
+            below 1, or matplotlib is not there.
     """
+    if not runs or together < 1:
+        raise InputError(f"{len(runs)} runs, together={together}; wanted at least 1 of each")
     curves = {name: _curves(path, together) for name, path in runs.items()}
     games = list(dict.fromkeys(game for found in curves.values() for game in found))
     columns = min(len(games), _MOST_COLUMNS)
