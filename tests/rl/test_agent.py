@@ -52,6 +52,20 @@ def test_a_sequence_and_its_steps_give_the_same_across_an_episode_border(memory)
     torch.testing.assert_close(state, last, atol=1e-5, rtol=1e-5)
 
 
+def test_many_frames_are_seen_a_part_at_a_time_and_give_the_same(monkeypatch):
+    agent = Agent(toy_config().agent)
+    seen = looks(agent)
+    whole, _ = agent(*seen)
+    monkeypatch.setattr("srwm.rl.agent._FRAMES_AT_ONCE", 3)
+    sizes = []
+    agent.vision.register_forward_pre_hook(lambda _, images: sizes.append(len(images[0])))
+    with torch.no_grad():
+        parts, _ = agent(*seen)
+    frames = seen[0].shape[0] * seen[0].shape[1]
+    assert sizes == [3] * (frames // 3) + [frames % 3] * (frames % 3 > 0)
+    torch.testing.assert_close(parts, whole, atol=1e-5, rtol=0)
+
+
 def test_rewards_are_seen_clamped():
     agent = Agent(toy_config().agent)
     frames, rewards, first = looks(agent)

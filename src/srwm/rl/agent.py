@@ -13,6 +13,10 @@ from srwm.vision import Impala
 from .config import AgentConfig
 from .procgen import FRAME_SHAPE, NUM_ACTIONS
 
+_FRAMES_AT_ONCE = 128
+"""Where no gradient is wanted, a CPU looks at so many frames at once: what passes between the layers stays in its
+cache, which makes it twice as fast as with a thousand."""
+
 
 class Answers(NamedTuple):
     """What an agent says at each step."""
@@ -81,12 +85,13 @@ class Agent(nn.Module):
         Returns:
             What the agent says at each step, and the state after the last one.
         """
+        pixels = frames.flatten(0, 1)
         with torch.autocast(frames.device.type, autocast, enabled=autocast is not None):
-            # In this layout no pixel moves in memory.
-            images = frames.flatten(0, 1).permute(0, 3, 1, 2).to(autocast or rewards.dtype) / 255
-            if self.config.shrink > 1:
-                images = F.avg_pool2d(images, self.config.shrink)
-            features = self.vision(images)
+            if frames.device.type == "cpu" and not torch.is_grad_enabled():
+                parts = pixels.split(_FRAMES_AT_ONCE)
+                features = torch.cat([self._see(part, autocast or rewards.dtype) for part in parts])
+            else:
+                features = self._see(pixels, autocast or rewards.dtype)
         features = features.to(rewards.dtype).unflatten(0, frames.shape[:2])
         h, state = self._remember(torch.cat((features, rewards.clamp(-1, 1)[..., None]), dim=-1), first, state)
         return Answers(self.policy(h), self.value(h).squeeze(-1)), state
@@ -94,6 +99,14 @@ class Agent(nn.Module):
     def initial_state(self, batch_size: int) -> SequenceState:
         """Return the state of `batch_size` new episodes, on the device of the weights."""
         return self.memory.initial_state(batch_size, self.policy.weight.device)
+
+    def _see(self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype) -> Float[Tensor, "n features"]:
+        # In this layout no pixel moves in memory.
+        images = pixels.permute(0, 3, 1, 2).to(dtype) / 255
+        if self.config.shrink > 1:
+            images = F.avg_pool2d(images, self.config.shrink)
+        features: Tensor = self.vision(images)
+        return features
 
     def _remember(self, x: Tensor, first: Tensor, state: Any) -> tuple[Tensor, Any]:
         if not self.config.detach_every_step:
