@@ -39,9 +39,13 @@ def test_each_game_has_a_picture_and_each_run_a_line(run, tmp_path):
 def test_lines_are_averaged_and_games_without_an_ended_episode_left_out(run):
     found = _curves(run("a", METRICS), 2)
     assert found == {
-        "bigfish": ([2000.0, 4000.0, 5000.0], [3.0, 7.0, 10.0]),
-        "starpilot": ([3000.0, 5000.0], [1.0, 1.0]),
+        "bigfish": ([2000.0, 5000.0], [3.0, 8.0]),
+        "starpilot": ([5000.0], [1.0]),
     }
+
+
+def test_fewer_lines_than_a_point_takes_are_one_point(run):
+    assert _curves(run("a", METRICS[:2]), 3)["bigfish"] == ([2000.0], [3.0])
 
 
 def test_a_run_without_an_ended_episode_gets_a_sentence(run, tmp_path):

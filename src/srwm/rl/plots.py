@@ -25,7 +25,7 @@ def plot_returns(runs: Mapping[str, Path], out: Path, *, together: int = 1) -> N
     Args:
         runs: folders of runs, finished or not, by the name that the legend shows, such as "SRWM".
         out: the picture; its ending says of what kind (.png, .svg, .pdf).
-        together: how many lines of the metrics are averaged to one point.
+        together: how many lines of the metrics are averaged to one point, at least.
 
     Raises:
         InputError: if there are no runs, a folder holds none of an agent in which an episode has ended, `together` is
@@ -35,7 +35,7 @@ def plot_returns(runs: Mapping[str, Path], out: Path, *, together: int = 1) -> N
         raise InputError(f"{len(runs)} runs, together={together}; wanted at least 1 of each")
     curves = {name: _curves(path, together) for name, path in runs.items()}
     games = list(dict.fromkeys(game for found in curves.values() for game in found))
-    columns = min(len(games), _MOST_COLUMNS)
+    columns = 2 if len(games) == 4 else min(len(games), _MOST_COLUMNS)
     figure, rows = new_figure(-(-len(games) // columns), columns, _PANEL)
     panels = [panel for row in rows for panel in row]
     for panel in panels[len(games) :]:
@@ -65,5 +65,7 @@ def _curves(path: Path, together: int) -> dict[str, Curve]:
 
 def _curve(records: list[dict[str, Any]], key: str, together: int) -> Curve:
     told = [record for record in records if key in record]
-    groups = [told[first : first + together] for first in range(0, len(told), together)]
+    # The last lines that fill no group join the one before: a point of few episodes would jump.
+    starts = range(0, max(len(told) - together + 1, 1), together)
+    groups = [told[first : len(told) if first == starts[-1] else first + together] for first in starts]
     return [group[-1]["frames"] for group in groups], [mean(record[key] for record in group) for group in groups]
