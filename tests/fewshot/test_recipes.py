@@ -40,6 +40,8 @@ PAPER = {
     "fc100-5shot-deltanet": 43.2,
     "fc100-5shot-res12": 46.3,
     "omniglot-1shot-best": 97.4,
+    "omniglot-1shot-best-deltanet": 97.2,
+    "omniglot-1shot-best-lstm": 96.3,
     "fc100-5shot-best": 44.5,
     "fc100-5shot-best-deltanet": 43.2,
     "fc100-5shot-best-res12": 46.3,
