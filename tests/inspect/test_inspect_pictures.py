@@ -101,7 +101,9 @@ def test_a_film_shows_the_matrices_where_they_are():
 def test_a_long_film_leaves_steps_out_but_not_the_last(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr("srwm.inspect.film._frames", lambda record, row, places, *_: shown.append(places) or iter([]))
-    monkeypatch.setattr("srwm.inspect.film._write_gif", lambda frames, out, seconds: shown.append(seconds))
+    monkeypatch.setattr(
+        "srwm.inspect.film._write_gif", lambda frames, out, seconds: shown.append(seconds) or out.touch()
+    )
     write_film(inspected(t=10)[0], tmp_path / "film.gif", max_frames=4)
     assert shown == [[1, 4, 7, 9], 0.8]
 
@@ -110,6 +112,21 @@ def test_a_film_as_mp4_has_a_picture_for_each_step_and_one_before(tmp_path):
     write_film(inspected()[0], tmp_path / "film.mp4", frame_s=0.5)
     count, seconds = imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "film.mp4"))
     assert (count, seconds) == (6, 3.0)
+
+
+@pytest.mark.parametrize("ending", [".gif", ".mp4"])
+def test_a_film_that_fails_half_way_leaves_the_one_before(tmp_path, monkeypatch, ending):
+    def broken(*_):
+        yield np.zeros((16, 16, 3), np.uint8)
+        raise KeyboardInterrupt
+
+    film = tmp_path / f"film{ending}"
+    film.write_bytes(b"the one before")
+    monkeypatch.setattr("srwm.inspect.film._frames", broken)
+    with pytest.raises(KeyboardInterrupt):
+        write_film(inspected()[0], film)
+    assert film.read_bytes() == b"the one before"
+    assert list(tmp_path.iterdir()) == [film]
 
 
 def test_films_that_cannot_be_are_refused_with_a_sentence(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from srwm.errors import InputError
-from srwm.runs.atomic import failures_as_sentences
+from srwm.runs.atomic import written_whole
 from srwm.runs.mp4 import Mp4Writer, find_ffmpeg
 from srwm.runs.pictures import FAINT
 
@@ -75,11 +75,11 @@ def write_film(
     )
     seconds = min(0.8, 12 / len(places)) if frame_s is None else frame_s
     frames = _frames(record, row, places, images, words, show, title or record.name)
-    with failures_as_sentences(out):
+    with written_whole(out) as temporary:
         if out.suffix == ".gif":
-            _write_gif(frames, out, seconds)
+            _write_gif(frames, temporary, seconds)
         else:
-            _write_mp4(frames, out, seconds)
+            _write_mp4(frames, temporary, out, seconds)
 
 
 def _frames(
@@ -243,11 +243,11 @@ def _write_gif(frames: Iterator[Picture], out: Path, seconds: float) -> None:
     palette.putpalette(colours.flatten().tolist())
     indexed = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     durations = [round(1000 * seconds)] * (len(indexed) - 1) + [round(1000 * max(seconds, 2.0))]
-    indexed[0].save(out, save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False)
+    indexed[0].save(out, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False)
 
 
-def _write_mp4(frames: Iterator[Picture], out: Path, seconds: float) -> None:
-    writer = Mp4Writer(find_ffmpeg(out), out, out, 1 / seconds)
+def _write_mp4(frames: Iterator[Picture], out: Path, name: Path, seconds: float) -> None:
+    writer = Mp4Writer(find_ffmpeg(name), out, name, 1 / seconds)
     is_broken = True
     try:
         for frame in frames:

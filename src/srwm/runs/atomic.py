@@ -20,15 +20,28 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         RunError: if it cannot be written; the old file is then as it was, and no temporary one is left.
     """
+    with written_whole(path) as temporary:
+        write_synced(temporary, data)
+    with failures_as_sentences(path):
+        sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary file to write, beside `path`; at the end it takes that name.
+
+    Raises:
+        RunError: if it cannot be written. After this or any other error the old file is as it was, and no temporary one
+            is left.
+    """
     temporary = path.with_name(f".{path.name}.tmp")
     with failures_as_sentences(path):
         try:
-            write_synced(temporary, data)
+            yield temporary
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        sync_folder(path.parent)
 
 
 def write_synced(path: Path, data: bytes) -> None:
