@@ -4,7 +4,10 @@ Where there is no CUDA device, the Triton kernels run on the CPU in Triton's int
 """
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -39,6 +42,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in skip.items():
             if item.get_closest_marker(marker):
                 item.add_marker(reason)
+
+
+@pytest.fixture(scope="session")
+def in_two_processes() -> Callable[..., None]:
+    """Run a script with some arguments in two processes under torchrun."""
+
+    def run(script: Path, *arguments: Path | str) -> None:
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+        done = subprocess.run(
+            [*torchrun, str(script), *map(str, arguments)],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            # Processes that do not agree wait for each other for ever.
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+
+    return run
 
 
 @pytest.fixture

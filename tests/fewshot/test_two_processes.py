@@ -2,9 +2,6 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -27,15 +24,10 @@ def source(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, source):
+def folder(tmp_path_factory, source, in_two_processes):
     """Run `two_processes.py` under torchrun, and give the folder with what came of it."""
     folder = tmp_path_factory.mktemp("two")
-    script = Path(__file__).parent / "two_processes.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(script)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # Processes that do not agree wait for each other for ever.
-    done = subprocess.run([*command, str(folder), source], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    in_two_processes(Path(__file__).parent / "two_processes.py", folder, source)
     return folder
 
 

@@ -1,9 +1,6 @@
 """Two processes under torchrun: each plays its own environments, and all learn the same."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,14 +12,9 @@ from .toy_games import make_toy_games, toy_config
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory):
+def seen(tmp_path_factory, in_two_processes):
     folder = tmp_path_factory.mktemp("two")
-    script = Path(__file__).parent / "two_processes.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(script)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # Processes that do not agree wait for each other for ever.
-    done = subprocess.run([*command, str(folder)], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    in_two_processes(Path(__file__).parent / "two_processes.py", folder)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 

@@ -1,8 +1,6 @@
 """Several processes; two of them run once, and each test looks at what they saw."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,15 +19,10 @@ ALONE = p.Processes()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, in_two_processes):
     """Run `two_processes.py` under torchrun, and give the folder with what came of it."""
     folder = tmp_path_factory.mktemp("two")
-    script = Path(__file__).parent / "two_processes.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(script)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # Processes that do not agree wait for each other for ever.
-    done = subprocess.run([*command, str(folder)], env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    in_two_processes(Path(__file__).parent / "two_processes.py", folder)
     return folder
 
 
