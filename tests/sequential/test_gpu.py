@@ -55,7 +55,8 @@ def test_two_runs_give_equal_bits():
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    parts = {**DROPOUT, "stream": {"recall": True}, "train": {"carry": 0.5}}
+    changed = {"mirror": ("b",), "augment": 0.5}
+    parts = {**DROPOUT, "stream": {"recall": True, **changed}, "train": {"carry": 0.5}}
     one = steps(trainer(**parts), range(60, 64))
     saved = {group: {name: t.cpu().clone() for name, t in each.items()} for group, each in one.tensors().items()}
     steps(one, range(64, 70))

@@ -115,6 +115,12 @@ def test_an_unknown_recipe_gets_the_nearest_name():
         ("stream", {"ways": 0}, "ways=0; wanted at least 1"),
         ("stream", {"per_class": 0}, "per_class=0; wanted at least 1"),
         ("stream", {"max_trim": -1}, "max_trim=-1; wanted at least 0"),
+        ("stream", {"augment": -1.0}, "augment=-1.0; wanted at least 0"),
+        (
+            "stream",
+            {"mirror": ("fc100",)},
+            "mirror names 'fc100', which is none of the sources omniglot, mini-imagenet",
+        ),
         (
             "stream",
             {"max_trim": 75},

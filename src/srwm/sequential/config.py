@@ -38,6 +38,12 @@ class StreamConfig:
     metric_loss: float = 0.0
     """Weight of a second loss in training, which asks the features alone to tell the images of a segment apart by their
     distance from the mean of each class; the vision part learns sooner what is worth remembering. None in the paper."""
+    mirror: tuple[str, ...] = ()
+    """Those of the sources whose images are mirrored in training, left to right, each half of the time: a mirrored cat
+    is a cat, but a mirrored letter is another one."""
+    augment: float = 0.0
+    """Random turns, scalings and shifts of each training image by itself; 0 (the paper) is none, 1 is strong. What
+    comes in from outside is black."""
     image_size: int = 84
     """Height and width that all images are brought to."""
     channels: int = 3
@@ -51,7 +57,10 @@ class StreamConfig:
         if not 1 <= len(self.sources) <= MOST_SOURCES:
             raise ValueError(f"sources has {len(self.sources)} names; wanted 1 to {MOST_SOURCES}")
         _at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
-        _at_least(0, max_trim=self.max_trim, metric_loss=self.metric_loss)
+        _at_least(0, max_trim=self.max_trim, metric_loss=self.metric_loss, augment=self.augment)
+        strange = [name for name in self.mirror if name not in self.sources]
+        if strange:
+            raise ValueError(f"mirror names {strange[0]!r}, which is none of the sources {', '.join(self.sources)}")
         if self.max_trim >= self.segment_length:
             raise ValueError(
                 f"max_trim={self.max_trim} could leave nothing of a segment of {self.ways} x {self.per_class} images; "

@@ -16,7 +16,7 @@ from .measures import INSTANCES, accuracy_by_step, count_right, final_level, ste
 from .model import StreamModel
 from .streams import Streams, draw_streams, rotations
 
-TRAINING, VALIDATION, TEST = range(3)
+TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Numbers that keep the random streams apart; each test set takes a further one."""
 
 _IMAGES_AT_ONCE = 2048

@@ -1,19 +1,22 @@
 """One run of training on streams, step by step, under the loop of `srwm.runs`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from srwm.fewshot.augment import jitter, mirror
+from srwm.fewshot.model import to_unit
 from srwm.fewshot.recorded import RecordedTrainer, check_shares
 from srwm.nn import SequenceState
 from srwm.runs.processes import Processes
 
-from .bank import Bank, statistics
+from .bank import Bank, distinct_sources, statistics
 from .carried import Carried
 from .config import SequentialConfig
-from .evaluation import TRAINING, VALIDATION, Evaluation, evaluate
+from .evaluation import AUGMENTATION, TRAINING, VALIDATION, Evaluation, evaluate
 from .measures import INSTANCES, unused_label_accuracy
 from .metric import metric_losses
 from .model import StreamModel
@@ -63,6 +66,7 @@ class SequentialTrainer(RecordedTrainer):
         self.instances = tuple(k for k in INSTANCES if k <= stream.per_class)
         self._wanted = torch.tensor((0, *self.instances), device=device)
         self._sets = torch.arange(len(training.names), device=device)
+        self._mirrored = torch.tensor([word in stream.mirror for word in distinct_sources(stream)], device=device)
         super().__init__(
             model.to(device),
             config.optimizer,
@@ -106,12 +110,13 @@ class SequentialTrainer(RecordedTrainer):
         steps = streams.mask.sum()
         total, sums = torch.zeros((), device=self.device), torch.zeros(len(self._sums) - 2, device=self.device)
         loss: Tensor | None = None
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
             if loss is not None:
                 # The base class divides what is returned by the number of parts, too.
                 (loss / train.accumulate).backward()
                 total = total + loss.detach()
-            loss, right, state = self._piece(Streams(*piece), None if state is None else state.detach())
+            images = self._look(Streams(*piece), first + number * train.batch_size)
+            loss, right, state = self._piece(Streams(*piece), images, None if state is None else state.detach())
             loss = loss / steps
             sums = sums + self._count(Streams(*piece), right)
         assert loss is not None
@@ -172,9 +177,31 @@ class SequentialTrainer(RecordedTrainer):
             )
         return f"still at chance after {patience:,} steps: some seeds never leave it; {advice}"
 
-    def _piece(self, piece: Streams, state: SequenceState | None) -> tuple[Tensor, Tensor, SequenceState]:
+    def _look(self, piece: Streams, first: int) -> Tensor:
+        """The images of a piece of the streams, changed at random where the recipe says so, and at one scale.
+
+        Args:
+            piece: the piece.
+            first: place of its first stream among all pieces of all streams of the step.
+        """
+        stream, images = self.config.stream, to_unit(self.training.images[piece.place])
+        place: dict[str, Any] = {
+            "seed": self.config.seed,
+            "stream": AUGMENTATION,
+            "step": self.step_number,
+            "first": first,
+        }
+        if stream.mirror:
+            is_chosen = self._mirrored[piece.source][..., None, None, None]
+            images = torch.where(is_chosen, mirror(images, **place), images)
+        if stream.augment:
+            images = jitter(images, each_image=stream.augment, each_episode=0.0, **place)
+        return self.model.normalise(images, piece.source)
+
+    def _piece(
+        self, piece: Streams, images: Tensor, state: SequenceState | None
+    ) -> tuple[Tensor, Tensor, SequenceState]:
         """The sum of the losses, where answers are right, and the state after a piece of the streams."""
-        images = self.model.normalise(self.training.images[piece.place], piece.source)
         with self.vision_arithmetic():
             features = self.model.features(images).float()
         scores, state = self.model.answer(features, piece.previous, state)
