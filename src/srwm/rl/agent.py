@@ -15,7 +15,7 @@ from .procgen import FRAME_SHAPE, NUM_ACTIONS
 
 _FRAMES_AT_ONCE = 128
 """Where no gradient is wanted, a CPU looks at so many frames at once: what passes between the layers stays in its
-cache, which makes it twice as fast as with a thousand."""
+cache, which makes it twice as fast as with a thousand. An exported program has no such parts: it takes any number."""
 
 
 class Answers(NamedTuple):
@@ -87,7 +87,8 @@ class Agent(nn.Module):
         """
         pixels = frames.flatten(0, 1)
         with torch.autocast(frames.device.type, autocast, enabled=autocast is not None):
-            if frames.device.type == "cpu" and not torch.is_grad_enabled():
+            is_plain = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+            if frames.device.type == "cpu" and is_plain:
                 parts = pixels.split(_FRAMES_AT_ONCE)
                 features = torch.cat([self._see(part, autocast or rewards.dtype) for part in parts])
             else:
