@@ -72,7 +72,7 @@ def accuracies(model: SequenceModel, turns: Tensor, batches: int) -> list[list[f
     generator = torch.Generator().manual_seed(5)
     drawn = [draw(generator, turns) for _ in range(batches)]
     right = torch.cat([model(each.inputs)[0].argmax(dim=-1) == each.labels for each in drawn]).float()
-    kind, instance = (torch.cat([each[field] for each in drawn]) for field in (2, 3))
+    kind, instance = torch.cat([each.kind for each in drawn]), torch.cat([each.instance for each in drawn])
     return [
         [float(right[kind == half].mean())] + [float(right[(kind == half) & (instance == k)].mean()) for k in INSTANCES]
         for half in range(2)

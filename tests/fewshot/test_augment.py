@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from srwm.fewshot.augment import jitter, mirror
+from srwm.fewshot.augment import episode_keys, jitter, mirror
 
 
 def images(episodes=2, channels=1):
@@ -16,8 +16,12 @@ def images(episodes=2, channels=1):
 
 def changed(pictures=None, *, each_image=0.0, each_episode=0.0, seed=7, stream=3, step=3, first=0):
     pictures = images() if pictures is None else pictures
-    place = {"seed": seed, "stream": stream, "step": torch.tensor(step), "first": first}
-    return jitter(pictures, each_image=each_image, each_episode=each_episode, **place)
+    keys = episode_keys(len(pictures), seed=seed, stream=stream, step=torch.tensor(step), first=first)
+    return jitter(pictures, keys, each_image=each_image, each_episode=each_episode)
+
+
+def mirrored(pictures, *, seed, step, first=0):
+    return mirror(pictures, episode_keys(len(pictures), seed=seed, stream=1, step=torch.tensor(step), first=first))
 
 
 KINDS = pytest.mark.parametrize("kind", ["each_image", "each_episode"])
@@ -130,18 +134,18 @@ def test_nothing_is_drawn_in_from_outside():
 
 def test_half_of_the_images_are_mirrored_each_by_itself():
     pictures = torch.arange(8.0).reshape(1, 1, 1, 2, 4).expand(40, 25, 3, 2, 4)
-    seen = mirror(pictures, seed=0, stream=1, step=torch.tensor(3))
+    seen = mirrored(pictures, seed=0, step=3)
     is_mirrored = (seen == pictures.flip(-1)).flatten(2).all(dim=-1)
     is_same = (seen == pictures).flatten(2).all(dim=-1)
     assert torch.equal(is_mirrored, ~is_same)
     assert 400 < is_mirrored.sum() < 600
     assert not torch.equal(is_mirrored[0], is_mirrored[1])
-    later = mirror(pictures, seed=0, stream=1, step=torch.tensor(4))
+    later = mirrored(pictures, seed=0, step=4)
     assert not torch.equal(seen, later)
 
 
 def test_a_part_of_a_batch_is_mirrored_as_in_the_whole():
     pictures = torch.rand(6, 5, 1, 4, 4)
-    whole = mirror(pictures, seed=2, stream=1, step=torch.tensor(7))
-    part = mirror(pictures[4:], seed=2, stream=1, step=torch.tensor(7), first=4)
+    whole = mirrored(pictures, seed=2, step=7)
+    part = mirrored(pictures[4:], seed=2, step=7, first=4)
     assert torch.equal(part, whole[4:])

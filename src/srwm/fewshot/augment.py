@@ -15,38 +15,43 @@ from torch.nn import functional as F
 from srwm.data.random import random_bits, stream_key
 
 
+def episode_keys(
+    episodes: int, *, seed: int, stream: int, step: Int[Tensor, ""], first: int = 0
+) -> Int[Tensor, "{episodes}"]:
+    """A key for each episode, by its place in the whole batch: each process, and each part, draws what one would.
+
+    Args:
+        episodes: how many.
+        seed: seed of the run.
+        stream: stream of random numbers.
+        step: number of the step, on the device.
+        first: place of the first episode in the whole batch, of which these may be a part.
+    """
+    places = first + torch.arange(episodes, device=step.device)
+    return stream_key(seed, stream, step) + places * 0x5851F42D4C957F2D
+
+
 def jitter(
-    images: Float[Tensor, "b n c h w"],
-    *,
-    each_image: float,
-    each_episode: float,
-    seed: int,
-    stream: int,
-    step: Int[Tensor, ""],
-    first: int = 0,
+    images: Float[Tensor, "b n c h w"], keys: Int[Tensor, "b"], *, each_image: float, each_episode: float
 ) -> Float[Tensor, "b n c h w"]:
     """Turn, scale, shear and shift images.
 
     Args:
         images: images; what comes in from outside is zero.
+        keys: of the episodes, from `episode_keys`.
         each_image: strength of the changes of each image by itself: 1 is up to 15 degrees, 15% and a tenth of half the
             image; others in proportion.
         each_episode: strength of the changes of all images of an episode together: 1 is up to 45 degrees, 30%, and
             mirrored half of the time.
-        seed: seed of the run.
-        stream: stream of random numbers.
-        step: number of the step, on the device.
-        first: place of the first episode in the whole batch, of which these may be a part.
 
     Returns:
         The changed images; a pure function of the arguments.
     """
-    n, key = images.shape[1], _keys(images, seed, stream, step, first)
-    of_episode = _matrices(key, 1, each_episode, turn=math.radians(45), stretch=0.3, shift=0.0)
+    of_episode = _matrices(keys, 1, each_episode, turn=math.radians(45), stretch=0.3, shift=0.0)
     if each_episode:
-        mirrored = random_bits(key + 1, (1, 1, 1)) % 2 * 2 - 1
+        mirrored = random_bits(keys + 1, (1, 1, 1)) % 2 * 2 - 1
         of_episode = torch.cat([of_episode[..., :1] * mirrored, of_episode[..., 1:]], dim=-1)
-    of_image = _matrices(key + 2, n, each_image, turn=math.radians(15), stretch=0.15, shift=0.1)
+    of_image = _matrices(keys + 2, images.shape[1], each_image, turn=math.radians(15), stretch=0.15, shift=0.1)
     # First the change of the image, then that of its episode.
     turn = of_episode[..., :2] @ of_image[..., :2]
     shift = of_episode[..., :2] @ of_image[..., 2:] + of_episode[..., 2:]
@@ -56,18 +61,10 @@ def jitter(
     return changed.reshape(images.shape)
 
 
-def mirror(
-    images: Float[Tensor, "b n c h w"], *, seed: int, stream: int, step: Int[Tensor, ""], first: int = 0
-) -> Float[Tensor, "b n c h w"]:
+def mirror(images: Float[Tensor, "b n c h w"], keys: Int[Tensor, "b"]) -> Float[Tensor, "b n c h w"]:
     """Mirror each image by itself, left to right, half of the time; see `jitter`."""
-    is_mirrored = random_bits(_keys(images, seed, stream, step, first) + 3, (images.shape[1], 1, 1, 1)) % 2 == 1
+    is_mirrored = random_bits(keys + 3, (images.shape[1], 1, 1, 1)) % 2 == 1
     return torch.where(is_mirrored, images.flip(-1), images)
-
-
-def _keys(images: Tensor, seed: int, stream: int, step: Tensor, first: int) -> Int[Tensor, "b"]:
-    """A key for each episode, by its place in the whole batch: each process, and each part, draws what one would."""
-    places = first + torch.arange(len(images), device=step.device)
-    return stream_key(seed, stream, step) + places * 0x5851F42D4C957F2D
 
 
 def _matrices(

@@ -1,7 +1,6 @@
 """One run of few-shot training, step by step, under the loop of `srwm.runs`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +9,7 @@ from torch.nn import functional as F
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
 from srwm.runs.processes import Processes
 
-from .augment import jitter, mirror
+from .augment import episode_keys, jitter, mirror
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
 from .evaluation import embed, right_answers
@@ -99,16 +98,11 @@ class FewShotTrainer(RecordedTrainer):
         """Mean cross-entropy over the queries, or the bootstrapped loss; shares of right answers times the episodes."""
         episodes, task = Episodes(*batch), self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
-        place: dict[str, Any] = {
-            "seed": self.config.seed,
-            "stream": AUGMENTATION,
-            "step": self.step_number,
-            "first": first,
-        }
+        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.step_number, first=first)
         if task.mirror:
-            images = mirror(images, **place)
+            images = mirror(images, keys)
         if task.augment or task.augment_episodes:
-            images = jitter(images, each_image=task.augment, each_episode=task.augment_episodes, **place)
+            images = jitter(images, keys, each_image=task.augment, each_episode=task.augment_episodes)
         with self.vision_arithmetic():
             features = self.model.features(images).float()
         labels = torch.cat([episodes.support_labels, episodes.query_labels], dim=1)

@@ -87,8 +87,8 @@ class Agent(nn.Module):
         """
         pixels = frames.flatten(0, 1)
         with torch.autocast(frames.device.type, autocast, enabled=autocast is not None):
-            is_plain = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
-            if frames.device.type == "cpu" and is_plain:
+            no_record = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+            if frames.device.type == "cpu" and no_record:
                 parts = pixels.split(_FRAMES_AT_ONCE)
                 features = torch.cat([self._see(part, autocast or rewards.dtype) for part in parts])
             else:

@@ -1,13 +1,12 @@
 """One run of training on streams, step by step, under the loop of `srwm.runs`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from srwm.fewshot.augment import jitter, mirror
+from srwm.fewshot.augment import episode_keys, jitter, mirror
 from srwm.fewshot.model import to_unit
 from srwm.fewshot.recorded import RecordedTrainer, check_shares
 from srwm.nn import SequenceState
@@ -110,15 +109,16 @@ class SequentialTrainer(RecordedTrainer):
         steps = streams.mask.sum()
         total, sums = torch.zeros((), device=self.device), torch.zeros(len(self._sums) - 2, device=self.device)
         loss: Tensor | None = None
-        for number, piece in enumerate(pieces):
+        for number, fields in enumerate(pieces):
+            piece = Streams(*fields)
             if loss is not None:
                 # The base class divides what is returned by the number of parts, too.
                 (loss / train.accumulate).backward()
                 total = total + loss.detach()
-            images = self._look(Streams(*piece), first + number * train.batch_size)
-            loss, right, state = self._piece(Streams(*piece), images, None if state is None else state.detach())
+            images = self._look(piece, first + number * train.batch_size)
+            loss, right, state = self._piece(piece, images, None if state is None else state.detach())
             loss = loss / steps
-            sums = sums + self._count(Streams(*piece), right)
+            sums = sums + self._count(piece, right)
         assert loss is not None
         assert state is not None
         if self._carried is not None:
@@ -185,17 +185,12 @@ class SequentialTrainer(RecordedTrainer):
             first: place of its first stream among all pieces of all streams of the step.
         """
         stream, images = self.config.stream, to_unit(self.training.images[piece.place])
-        place: dict[str, Any] = {
-            "seed": self.config.seed,
-            "stream": AUGMENTATION,
-            "step": self.step_number,
-            "first": first,
-        }
+        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.step_number, first=first)
         if stream.mirror:
             is_chosen = self._mirrored[piece.source][..., None, None, None]
-            images = torch.where(is_chosen, mirror(images, **place), images)
+            images = torch.where(is_chosen, mirror(images, keys), images)
         if stream.augment:
-            images = jitter(images, each_image=stream.augment, each_episode=0.0, **place)
+            images = jitter(images, keys, each_image=stream.augment, each_episode=0.0)
         return self.model.normalise(images, piece.source)
 
     def _piece(
