@@ -1,5 +1,6 @@
 """Learning curves of agents as a picture."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
@@ -19,21 +20,22 @@ Curve = tuple[list[float], list[float]]
 """Frames and mean returns."""
 
 
-def plot_returns(runs: Mapping[str, Path], out: Path, *, together: int = 1) -> None:
+def plot_returns(runs: Mapping[str, Path], out: Path, *, span: float = 0.0, until: float = math.inf) -> None:
     """Draw the return in training over the frames, a picture for each game, a line for each run.
 
     Args:
         runs: folders of runs, finished or not, by the name that the legend shows, such as "SRWM".
         out: the picture; its ending says of what kind (.png, .svg, .pdf).
-        together: how many lines of the metrics are averaged to one point, at least.
+        span: frames that are averaged to one point, at least; so runs that log at other intervals are drawn alike.
+        until: frames where the picture ends.
 
     Raises:
-        InputError: if there are no runs, a folder holds none of an agent in which an episode has ended, `together` is
-            below 1, or matplotlib is not there.
+        InputError: if there are no runs, a folder holds none of an agent in which an episode has ended, or matplotlib
+            is not there.
     """
-    if not runs or together < 1:
-        raise InputError(f"{len(runs)} runs, together={together}; wanted at least 1 of each")
-    curves = {name: _curves(path, together) for name, path in runs.items()}
+    if not runs:
+        raise InputError("there are no runs to draw")
+    curves = {name: _curves(path, span, until) for name, path in runs.items()}
     games = list(dict.fromkeys(game for found in curves.values() for game in found))
     columns = 2 if len(games) == 4 else min(len(games), _MOST_COLUMNS)
     figure, rows = new_figure(-(-len(games) // columns), columns, _PANEL)
@@ -53,19 +55,31 @@ def plot_returns(runs: Mapping[str, Path], out: Path, *, together: int = 1) -> N
     write(figure, out)
 
 
-def _curves(path: Path, together: int) -> dict[str, Curve]:
+def _curves(path: Path, span: float, until: float) -> dict[str, Curve]:
     """Frames and mean returns of a run, by game."""
     folder = RunFolder.open(path, kind=KIND)
     records = read_metrics(folder.metrics_path) if folder.metrics_path.exists() else []
+    records = [record for record in records if record.get("frames", math.inf) <= until]
     games = {key.removeprefix(_RETURN) for record in records for key in record if key.startswith(_RETURN)}
     if not games:
         raise InputError(f"{folder.metrics_path} holds no returns: no episode has ended yet")
-    return {game: _curve(records, _RETURN + game, together) for game in sorted(games)}
+    return {game: _curve(records, _RETURN + game, span) for game in sorted(games)}
 
 
-def _curve(records: list[dict[str, Any]], key: str, together: int) -> Curve:
-    told = [record for record in records if key in record]
-    # The last lines that fill no group join the one before: a point of few episodes would jump.
-    starts = range(0, max(len(told) - together + 1, 1), together)
-    groups = [told[first : len(told) if first == starts[-1] else first + together] for first in starts]
-    return [group[-1]["frames"] for group in groups], [mean(record[key] for record in group) for group in groups]
+def _curve(records: list[dict[str, Any]], key: str, span: float) -> Curve:
+    points: list[list[dict[str, Any]]] = []
+    waiting: list[dict[str, Any]] = []
+    before = 0.0
+    for record in records:
+        if key not in record:
+            continue
+        waiting.append(record)
+        if record["frames"] - before >= span:
+            points.append(waiting)
+            before, waiting = record["frames"], []
+    # The last lines that fill no point join the one before: a point of few episodes would jump.
+    if points:
+        points[-1] += waiting
+    elif waiting:
+        points = [waiting]
+    return [point[-1]["frames"] for point in points], [mean(record[key] for record in point) for point in points]

@@ -42,23 +42,27 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
 def evaluation_table(title: str, tested: Evaluation, figures: Figures) -> Table:
     """Accuracy in percent by order, source and instance, with the paper's below ours where there is one."""
     table = Table(title=escape(title))
-    for heading in ("order", "source", ""):
-        table.add_column(heading)
-    for heading in (*(f"k={k}" for k in tested.instances), "total", "recovers after"):
+    # A narrow terminal wraps an order between its sources, and never within a name.
+    longest = max(len(source) for order in tested.orders for source in order.sources)
+    table.add_column("order", min_width=longest + 1)
+    table.add_column("source", min_width=longest)
+    if figures:
+        table.add_column("whose")
+    for heading in (*(f"k={k}" for k in tested.instances), "total", "steps to recover"):
         table.add_column(heading, justify="right")
+    ours = ["ours"] if figures else []
     for order in tested.orders:
         for index, segment in enumerate(order.segments):
             cells = [_percent(value.mean) for value in segment.instances]
-            recovery = "-" if segment.recovery is None else f"{segment.recovery} steps"
+            recovery = "-" if segment.recovery is None else f"{segment.recovery}"
             first = ", ".join(order.sources) if index == 0 else ""
-            table.add_row(first, segment.source, "ours", *cells, _with_interval(segment.total), recovery)
+            table.add_row(first, segment.source, *ours, *cells, _with_interval(segment.total), recovery)
             paper = figures.get(order.sources, {}).get(segment.source)
             if paper is not None and tested.instances == (1, 2, 3, 5, 10):
                 table.add_row("", "", "paper", *(f"{value:.1f}" for value in paper), "")
     table.add_section()
     mean = Measured(tested.accuracy, tested.interval)
-    blanks = [""] * len(tested.instances)
-    table.add_row("all orders", "all", "ours", *blanks, _with_interval(mean), "")
+    table.add_row("all", "all", *ours, *[""] * len(tested.instances), _with_interval(mean), "")
     return table
 
 
