@@ -6,113 +6,11 @@ the site, docs/assets/site.css gives the colours.
 
 import re
 from collections.abc import Callable, Sequence
-from html import escape
 from pathlib import Path
 
+from drawing import SIGNS, Drawing, number
+
 DOCS = Path(__file__).parent.parent
-
-LIGHT = (
-    "--ink:#22262b;--quiet:#5d656e;--line:#c9c5bc;--card:#ffffff;--soft:#f1f0ec;"
-    "--y:#3b6fb6;--q:#c06a1e;--k:#3f8557;--beta:#b5485d"
-)
-DARK = (
-    "--ink:#e4e6e8;--quiet:#9aa3ac;--line:#434a52;--card:#1d2125;--soft:#24292e;"
-    "--y:#7ea9e4;--q:#e5a061;--k:#7cc495;--beta:#e58a9c"
-)
-FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
-SIGNS = {"y": "y", "q": "q", "k": "k", "beta": "β"}
-"""The parts of a matrix; each has a colour of its name."""
-
-
-class Drawing:
-    """A picture that is put together piece by piece; all sizes are in pixels."""
-
-    def __init__(self, width: int, height: int) -> None:
-        self.width, self.height, self.pieces = width, height, list[str]()
-
-    def rect(
-        self,
-        x: float,
-        y: float,
-        w: float,
-        h: float,
-        *,
-        fill: str = "none",
-        line: str = "none",
-        r: float = 0,
-        **more: str,
-    ) -> None:
-        """Draw a rectangle; colours are names of variables, or none."""
-        self._add("rect", x=x, y=y, width=w, height=h, rx=r, fill=_colour(fill), stroke=_colour(line), **more)
-
-    def text(
-        self,
-        x: float,
-        y: float,
-        words: str,
-        *,
-        raised: str = "",
-        size: float = 14,
-        colour: str = "ink",
-        at: str = "middle",
-        **more: str,
-    ) -> None:
-        """Write one line, with a few signs raised behind it if wanted."""
-        attributes = _attributes(
-            {"x": x, "y": y, "font_size": size, "fill": _colour(colour), "text_anchor": at, **more}
-        )
-        if raised:
-            raised = f'<tspan dy="{_n(-size / 3)}" font-size="{_n(0.72 * size)}">{escape(raised)}</tspan>'
-        self.pieces.append(f"<text {attributes}>{escape(words)}{raised}</text>")
-
-    def path(self, d: str, *, line: str = "quiet", width: float = 1.5, arrow: bool = False, **more: str) -> None:
-        """Draw a line along a path, with an arrow at its end if wanted."""
-        if arrow:
-            more["marker_end"] = f"url(#arrow-{line})"
-        self._add("path", d=d, fill="none", stroke=_colour(line), stroke_width=width, **more)
-
-    def arrow(self, x0: float, y0: float, x1: float, y1: float, *, line: str = "quiet", width: float = 1.5) -> None:
-        """Draw a straight arrow."""
-        self.path(f"M{_n(x0)} {_n(y0)}L{_n(x1)} {_n(y1)}", line=line, width=width, arrow=True)
-
-    def box(
-        self, x: float, y: float, w: float, h: float, words: str, *, fill: str = "card", line: str = "line"
-    ) -> None:
-        """Draw a box with a word in it."""
-        self.rect(x, y, w, h, fill=fill, line=line, r=6)
-        self.text(x + w / 2, y + h / 2 + 5, words)
-
-    def _add(self, tag: str, **attributes: str | float) -> None:
-        self.pieces.append(f"<{tag} {_attributes(attributes)}/>")
-
-    def svg(self) -> str:
-        """The whole file."""
-        used = [colour for colour in ("quiet", "ink", *SIGNS) if any(f"arrow-{colour})" in p for p in self.pieces)]
-        markers = "".join(
-            f'<marker id="arrow-{colour}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6.5" markerHeight="6.5" '
-            f'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="var(--{colour})"/></marker>'
-            for colour in used
-        )
-        style = f"svg.drawing{{{LIGHT}}}@media(prefers-color-scheme:dark){{svg.drawing{{{DARK}}}}}"
-        body = "\n".join(self.pieces)
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 {self.width} {self.height}" '
-            f'font-family="{FONT}">\n<style>{style}</style>\n<defs>{markers}</defs>\n{body}\n</svg>\n'
-        )
-
-
-def _colour(name: str) -> str:
-    return name if name == "none" else f"var(--{name})"
-
-
-def _n(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.1f}".rstrip("0").rstrip(".")
-
-
-def _attributes(values: dict[str, str | float]) -> str:
-    kept = {name.replace("_", "-"): value for name, value in values.items() if value not in ("", None)}
-    return " ".join(f'{name}="{escape(_n(value))}"' for name, value in kept.items())
-
 
 ITALIC = {"font_style": "italic"}
 BOLD = {"font_weight": "600"}
@@ -141,12 +39,12 @@ def matrix() -> str:
     right = x + 48
     low = top + height + 96
     d.path(
-        f"M{_n(centres['q'])} {low - 12}V{low + 16}H{_n(right + 100)}V{_n(top + height / 2 + 34)}",
+        f"M{number(centres['q'])} {low - 12}V{low + 16}H{number(right + 100)}V{number(top + height / 2 + 34)}",
         line="quiet",
         arrow=True,
     )
     for part in ("k", "beta"):
-        d.path(f"M{_n(centres[part])} {low - 12}V{low + 16}", line="quiet")
+        d.path(f"M{number(centres[part])} {low - 12}V{low + 16}", line="quiet")
     d.rect(right, top + height / 2 - 30, 200, 60, fill="soft", line="line", r=8)
     d.text(right + 100, top + height / 2 - 6, "what lies under k", size=13)
     d.text(right + 100, top + height / 2 + 13, "moves towards what q finds", size=13)
@@ -302,7 +200,13 @@ def _glyph(d: Drawing, x: float, y: float, which: int) -> None:
         "M-11 -12V12M-11 0C0 -12 12 -4 11 12",
         "M-12 8C-12 -16 12 -16 12 8M-5 12L5 2",
     )
-    d.path(strokes[which % 5], line="ink", width=2.4, transform=f"translate({_n(x)} {_n(y)})", stroke_linecap="round")
+    d.path(
+        strokes[which % 5],
+        line="ink",
+        width=2.4,
+        transform=f"translate({number(x)} {number(y)})",
+        stroke_linecap="round",
+    )
 
 
 def chunks() -> str:
@@ -356,7 +260,7 @@ def chance() -> str:
     for value in (0, 20, 40, 60, 80, 100):
         y = place(0, value)[1]
         d.path(
-            f"M{left} {_n(y)}H{right}",
+            f"M{left} {number(y)}H{right}",
             line="line",
             width=1 if value != 20 else 1.4,
             stroke_dasharray="5 4" if value == 20 else "",
@@ -370,7 +274,7 @@ def chance() -> str:
     named = sorted(zip(curves.items(), styles, strict=False), key=lambda each: -each[0][1][-1])
     for (name, values), (colour, dashes) in named:
         points = [place(step_, value) for step_, value in zip(steps, values, strict=True)]
-        line = "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+        line = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
         d.path(line, line=colour, width=2.2, stroke_dasharray=dashes)
         y = points[-1][1]
         while any(abs(y - other) < 17 for other in ends):

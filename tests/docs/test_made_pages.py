@@ -64,7 +64,7 @@ def test_every_drawing_comes_from_the_script():
 
 
 def test_colours_of_the_drawings_are_those_of_the_site():
-    from pictures import DARK, LIGHT
+    from drawing import DARK, LIGHT
 
     css = re.sub(r"\s", "", (DOCS / "assets" / "site.css").read_text(encoding="utf-8"))
     assert f'[data-md-color-scheme="default"]svg.drawing{{{LIGHT};}}' in css

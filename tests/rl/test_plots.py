@@ -47,7 +47,9 @@ def test_lines_are_averaged_and_games_without_an_ended_episode_left_out(run):
 
 def test_a_run_that_logs_more_often_has_as_many_points(run):
     often = [{"step": 1, "frames": 250.0 * n, "train/return/bigfish": 1.0} for n in range(1, 21)]
-    frames = [_curves(run(name, each), 1000.0, math.inf)["bigfish"][0] for name, each in {"a": METRICS, "b": often}.items()]
+    frames = [
+        _curves(run(name, each), 1000.0, math.inf)["bigfish"][0] for name, each in {"a": METRICS, "b": often}.items()
+    ]
     assert frames[0] == frames[1] == [1000.0, 2000.0, 3000.0, 4000.0, 5000.0]
 
 
