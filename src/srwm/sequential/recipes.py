@@ -72,9 +72,7 @@ def _data(*sources: str) -> SequentialConfig:
 
 _BEST = replace(
     PAPER,
-    stream=StreamConfig(
-        sources=("omniglot", "cifar-fs"), metric_loss=1.0, image_size=32, normalise="common"
-    ),
+    stream=StreamConfig(sources=("omniglot", "cifar-fs"), metric_loss=1.0, image_size=32, normalise="common"),
     # Fewer and larger heads than the paper's 16: see docs/ideas/chance.md.
     model=replace(PAPER.model, num_heads=4, vision_dropout=0.2, **HEARD),
     optimizer=OptimizerConfig(schedule="cosine", warmup_steps=500),
