@@ -76,6 +76,12 @@ def test_the_time_to_recover_is_where_a_window_first_comes_near_the_final_level(
     assert steps_to_recover(torch.tensor(curve, dtype=torch.float64), window=window) == steps
 
 
+def test_a_model_at_chance_has_nothing_to_recover():
+    for level, steps in ((0.21, None), (0.25, 5)):
+        curve = torch.full((10,), level, dtype=torch.float64)
+        assert steps_to_recover(curve, window=5, chance=0.2) == steps
+
+
 def test_the_share_of_the_final_level_can_be_chosen():
     curve = torch.tensor([0.0, 0.4, 0.6, 0.8, 0.8])
     assert [steps_to_recover(curve, window=1, share=share) for share in (0.5, 0.75, 1.0)] == [2, 3, 4]

@@ -45,7 +45,8 @@ class SegmentMeasures:
     final: float
     """Accuracy over the last fifth of its steps."""
     recovery: int | None
-    """Steps from its start until the accuracy over as many steps as there are classes is 90% of the final one."""
+    """Steps from its start until the accuracy over as many steps as there are classes is 90% of the final one; None if
+    that is never, or the final one is that of guessing."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ def _order_measures(
                 _measured(total),
                 tuple(_measured(column) for column in each),
                 final_level(part),
-                steps_to_recover(part, window=stream.ways),
+                steps_to_recover(part, window=stream.ways, chance=1 / stream.ways),
             )
         )
     return OrderMeasures(sources, tuple(segments), tuple(curve.tolist()))

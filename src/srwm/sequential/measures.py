@@ -16,6 +16,8 @@ FINAL_PART = 5
 """The final level of a segment is its accuracy over the last fifth of its steps."""
 RECOVERED = 0.9
 """A model has recovered when it is this near to the final level."""
+ABOVE_CHANCE = 1.15
+"""Below so many times the accuracy of guessing, a model has learnt nothing."""
 
 
 def instance_numbers(
@@ -76,7 +78,9 @@ def final_level(curve: Float[Tensor, "t"]) -> float:
     return float(curve[-max(1, len(curve) // FINAL_PART) :].mean())
 
 
-def steps_to_recover(curve: Float[Tensor, "t"], *, window: int, share: float = RECOVERED) -> int | None:
+def steps_to_recover(
+    curve: Float[Tensor, "t"], *, window: int, chance: float = 0.0, share: float = RECOVERED
+) -> int | None:
     """Say how many steps after a change of data set a model needs to be near its final level again.
 
     That is the first number of steps whose last `window` have together at least `share` of the final level.
@@ -84,12 +88,13 @@ def steps_to_recover(curve: Float[Tensor, "t"], *, window: int, share: float = R
     Args:
         curve: accuracy at each step of the segment after the change.
         window: steps that are taken together; as many as there are classes is a good choice.
+        chance: accuracy of guessing; a model that ends near it has nothing to recover.
         share: of the final level.
 
     Returns:
-        Steps after the change, at least `window`; None if the segment ends before.
+        Steps after the change, at least `window`; None if the segment ends before, or at chance.
     """
-    if len(curve) < window:
+    if len(curve) < window or final_level(curve) < ABOVE_CHANCE * chance:
         return None
     running = curve.unfold(0, window, 1).mean(dim=-1)
     # The sum of a window is never quite exact.
