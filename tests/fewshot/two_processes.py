@@ -63,17 +63,20 @@ def fused(x, norm, bias):
 def recipes(source):
     """What is trained, here and in one process, by name."""
     task = {"source": source}
+    # Where a norm takes a shift away, only rounding is left of its gradient; a large epsilon keeps Adam from making
+    # steps of that.
+    calm = {"eps": 1e-3}
     return {
         "plain": config(task=task),
         "augmented": config(
             task={**task, "augment": 1.0, "augment_episodes": 1.0},
             model={"feature_norm": True},
-            # Where the norm of the features takes a shift away, only rounding is left of its gradient; a large epsilon
-            # keeps Adam from making steps of that.
-            optimizer={"clip_norm": 1.0, "eps": 1e-3},
+            optimizer={"clip_norm": 1.0, **calm},
             train={"accumulate": 2},
         ),
-        "bootstrapped": config(task=task, bootstrap=BootstrapConfig(future_shots=1), train={"accumulate": 2}),
+        "bootstrapped": config(
+            task=task, bootstrap=BootstrapConfig(future_shots=1), optimizer=calm, train={"accumulate": 2}
+        ),
         "dropout": config(task=task, model={"dropout": 0.2, "vision_dropout": 0.2}),
         "odd": config(task=task, train={"batch_size": 3}),
     }
