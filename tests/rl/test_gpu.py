@@ -1,5 +1,6 @@
 """Agents on a GPU: recorded actions and updates; runs under pytest, and as `python tests/rl/test_gpu.py`."""
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -33,6 +34,10 @@ class PinnedGames(ToyGames):
             setattr(self, name, getattr(self, name).pin_memory())
 
 
+TURNS = {"turns": 3, "batch_size": 2}
+"""Unrolls of two environments end with each turn; without it all end together."""
+
+
 def trainer(device=DEVICE, memory="srwm", **train):
     set_deterministic(True)
     config = toy_config(agent={"memory": memory, "memory_options": {}}, train=train)
@@ -60,8 +65,8 @@ def assert_equal(first, second):
 
 def test_two_runs_give_equal_bits():
     for precision in ("float32", "tf32", "bfloat16"):
-        for overlap in (True, False):
-            one, other = (rounds(trainer(precision=precision, overlap=overlap), range(5)) for _ in range(2))
+        for overlap, turns in itertools.product((True, False), ({}, TURNS)):
+            one, other = (rounds(trainer(precision=precision, overlap=overlap, **turns), range(5)) for _ in range(2))
             assert_equal(copies(one), copies(other))
 
 
@@ -72,9 +77,9 @@ def test_every_memory_plays_and_learns():
 
 
 def test_the_first_rounds_are_those_of_the_cpu():
-    for memory in MEMORIES:
+    for memory, turns in itertools.product(MEMORIES, ({}, TURNS)):
         found, wanted = (
-            rounds(trainer(device, memory, precision="float32", overlap=False), range(2)).metrics()
+            rounds(trainer(device, memory, precision="float32", overlap=False, **turns), range(2)).metrics()
             for device in (DEVICE, CPU)
         )
         assert found.keys() == wanted.keys()
@@ -83,14 +88,15 @@ def test_the_first_rounds_are_those_of_the_cpu():
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    one = rounds(trainer(), range(3))
-    saved = copies(one)
-    assert "pending" in saved
-    rounds(one, range(3, 6))
-    other = rounds(trainer(), range(2))
-    other.load_tensors(saved)
-    rounds(other, range(3, 6))
-    assert_equal(copies(one), copies(other))
+    for turns in ({}, TURNS):
+        one = rounds(trainer(**turns), range(3))
+        saved = copies(one)
+        assert "pending" in saved
+        rounds(one, range(3, 6))
+        other = rounds(trainer(**turns), range(2))
+        other.load_tensors(saved)
+        rounds(other, range(3, 6))
+        assert_equal(copies(one), copies(other))
 
 
 def test_recording_leaves_everything_as_it_was():

@@ -53,16 +53,16 @@ def test_an_address_without_a_cluster_is_a_sentence():
         make_trainer(executor="ray", ray_address="127.0.0.1:1")
 
 
-@pytest.fixture(scope="module")
-def on_ray(cluster):
+@pytest.fixture(scope="module", params=[{}, {"turns": 2, "batch_size": 3}], ids=["one turn", "two turns"])
+def on_ray(cluster, request):
     """One trainer for all tests, since every actor is a process that must import torch; each test goes on with it."""
-    trainer = make_trainer(executor="ray", ray_address=cluster.address)
+    trainer = make_trainer(executor="ray", ray_address=cluster.address, **request.param)
     yield trainer
     trainer.close()
 
 
 def test_weights_and_games_are_those_of_one_process_to_the_bit_also_from_a_checkpoint(on_ray):
-    here = make_trainer()
+    here = make_trainer(turns=on_ray.config.train.turns, batch_size=on_ray.config.train.batch_size)
     here.train_step(0)
     on_ray.load_tensors({group: {n: t.clone() for n, t in each.items()} for group, each in here.tensors().items()})
     for trainer in (here, on_ray):

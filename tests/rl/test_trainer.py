@@ -9,7 +9,7 @@ from srwm.rl.trainer import RLTrainer
 from srwm.runs.gradient_watch import NonFiniteError
 from srwm.runs.processes import Processes
 
-from .toy_games import make_toy_games, toy_config
+from .toy_games import assert_equal, copies, make_toy_games, toy_config
 
 CPU = torch.device("cpu")
 
@@ -20,20 +20,6 @@ pytestmark = pytest.mark.usefixtures("as_installed")
 def make_trainer(config=None, processes=None):
     config = config or toy_config()
     return RLTrainer(config, CPU, processes, make_games=make_toy_games(config))
-
-
-def copies(trainer):
-    return {
-        group: {name: tensor.clone() for name, tensor in tensors.items()}
-        for group, tensors in trainer.tensors().items()
-    }
-
-
-def assert_equal(first, second):
-    assert first.keys() == second.keys()
-    for group in first:
-        for name, tensor in first[group].items():
-            assert torch.equal(tensor, second[group][name]), f"{group}: {name}"
 
 
 def test_rounds_are_made_of_whole_batches():

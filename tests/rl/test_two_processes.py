@@ -6,26 +6,30 @@ from pathlib import Path
 import pytest
 import torch
 
-from srwm.rl.trainer import RLTrainer
-
-from .toy_games import make_toy_games, toy_config
+from .two_processes import RUNS, run
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory, in_two_processes):
+def seen_in_all(tmp_path_factory, in_two_processes):
     folder = tmp_path_factory.mktemp("two")
     in_two_processes(Path(__file__).parent / "two_processes.py", folder)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 
-@pytest.fixture(scope="module")
-def alone():
-    """The same run in one process: two actors, and each update takes all unrolls of a round."""
-    config = toy_config(train={"batch_size": 12, "overlap": True})
-    trainer = RLTrainer(config, torch.device("cpu"), make_games=make_toy_games(config))
-    for step in range(3):
-        trainer.train_step(step)
-    return trainer
+@pytest.fixture(params=RUNS)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def seen(seen_in_all, name):
+    return [each[name] for each in seen_in_all]
+
+
+@pytest.fixture
+def alone(name):
+    """The same run in one process, which has both actors."""
+    return run(RUNS[name])
 
 
 def test_each_has_its_own_actor(seen):

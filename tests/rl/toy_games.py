@@ -76,3 +76,18 @@ def toy_config(*, agent=None, games=None, algorithm=None, optimizer=None, train=
             | (train or {})
         ),
     )
+
+
+def copies(trainer):
+    """All that a checkpoint of a trainer holds."""
+    return {
+        group: {name: tensor.clone() for name, tensor in tensors.items()}
+        for group, tensors in trainer.tensors().items()
+    }
+
+
+def assert_equal(first, second):
+    assert first.keys() == second.keys()
+    for group in first:
+        for name, tensor in first[group].items():
+            assert torch.equal(tensor, second[group][name]), f"{group}: {name}"

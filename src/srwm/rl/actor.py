@@ -1,6 +1,6 @@
-"""An actor: one group of environments, the agent's states in them, and the actions it takes.
+"""An actor: some environments that step together, the agent's states in them, and the actions it takes.
 
-On a GPU all actions of the group come from one recorded call; while they are computed, other groups play.
+On a GPU all its actions come from one recorded call; while they are computed, other actors' games play.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,6 +18,7 @@ from srwm.runs.cuda_graph import record
 from .agent import Agent
 from .episodes import Episodes
 from .games import Games
+from .recent import Recent
 from .unroll import Unroll
 
 _ACTION_STREAM = 1 << 32
@@ -25,12 +26,13 @@ _ACTION_STREAM = 1 << 32
 
 
 class Actor:
-    """Plays the games of one group.
+    """Plays some games, and gives the unrolls that come of it.
 
     Args:
-        agent: chooses the actions; whoever trains it puts new weights into it between unrolls.
+        agent: chooses the actions; whoever trains it puts new weights into it between turns.
         games: what is played.
         num_games: how many games there are among them.
+        steps: actions of an unroll.
         number: number of this actor among all; gives it random numbers of its own.
         seed: seed of the run.
         device: where the agent is.
@@ -43,6 +45,7 @@ class Actor:
         games: Games,
         *,
         num_games: int,
+        steps: int,
         number: int,
         seed: int,
         device: torch.device,
@@ -60,62 +63,92 @@ class Actor:
         self._step = torch.zeros((), dtype=torch.int64, device=device)
         self._actions = torch.zeros(size, dtype=torch.int64, device=device)
         self._log_mu = torch.zeros(size, device=device)
+        self._recent = Recent(size, steps, self._state, device)
+        self._has_stepped = False  # what the games show now was not taken in yet
         self._host_actions = torch.zeros(size, dtype=torch.int64, pin_memory=on_gpu)
         self._chosen = torch.cuda.Event() if on_gpu else None
         self._choose: Callable[[], None] = self._choose_actions
         if on_gpu:
             self._choose = self._record()
+        self._take_in()
 
-    def begin_unroll(self, unroll: Unroll) -> None:
-        """Note the state before the first frame of an unroll."""
-        for (_, room), (_, own) in zip(named_tensors(unroll.state), named_tensors(self._state), strict=True):
-            room.copy_(own)
+    def restart(self) -> None:
+        """Forget the steps that were kept for unrolls; the games go on."""
+        self.see()
+        self._recent.restart()
+        self._take_in()
 
-    def see(self, unroll: Unroll, step: int) -> None:
-        """Take in what the games show now, as frame number `step` of the unroll."""
-        self.games.wait()
-        if step:  # Frame 0 was the last one of the unroll before.
+    def begin(self, first: int, number: int) -> None:
+        """Let an unroll of some environments that lie together begin with what is seen now."""
+        self._recent.begin(first, number, self._state)
+
+    def end(self, first: int, room: Unroll) -> None:
+        """Copy the unrolls that end with what is seen now, of as many environments as there is room for."""
+        self.see()
+        self._recent.give(first, room)
+
+    def see(self) -> None:
+        """Wait for the games, and take in what they show."""
+        if self._has_stepped:
+            self.games.wait()
             self.episodes.add(self.games.rewards.numpy(), self.games.first.numpy())
-        for own, seen, kept in (
-            (self._frames, self.games.frames, unroll.frames),
-            (self._rewards, self.games.rewards, unroll.rewards),
-            (self._first, self.games.first, unroll.first),
-        ):
-            own.copy_(seen, non_blocking=True)
-            kept[:, step].copy_(own)
+            self._take_in()
 
-    def choose(self, unroll: Unroll, step: int) -> None:
-        """Begin to choose the actions for what was seen, and note them in the unroll."""
+    def choose(self) -> None:
+        """Begin to choose the actions for what was seen."""
         self._choose()
         self._host_actions.copy_(self._actions, non_blocking=True)
         if self._chosen is not None:
             self._chosen.record()
-        unroll.actions[:, step].copy_(self._actions)
-        unroll.log_mu[:, step].copy_(self._log_mu)
+        self._recent.act(self._actions, self._log_mu)
 
     def play(self) -> None:
         """Wait for the actions, and begin to step the games with them."""
         if self._chosen is not None:
             self._chosen.synchronize()
         self.games.start_step(self._host_actions.numpy().astype(np.int32))
+        self._has_stepped = True
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Give all that the next unroll depends on, but for the weights."""
+    def tensors(self, *, unfinished: bool) -> dict[str, Tensor]:
+        """Give all that the next steps depend on, but for the weights.
+
+        Args:
+            unfinished: whether there are unrolls that have begun and not ended.
+        """
+        recent = self._recent.tensors() if unfinished else {}
         return {
             "step": self._step,
             **{f"state.{name}": tensor for name, tensor in named_tensors(self._state)},
             **{f"games.{name}": tensor for name, tensor in self.games.tensors().items()},
             **{f"episodes.{name}": tensor for name, tensor in self.episodes.tensors().items()},
+            **{f"recent.{name}": tensor for name, tensor in recent.items()},
         }
 
-    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go back to what `tensors` gave, in place: a recorded call holds on to the tensors' memory."""
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> bool:
+        """Go back to what `tensors` gave, in place: a recorded call holds on to the tensors' memory.
+
+        Returns:
+            Whether there are unrolls that have begun and not ended.
+        """
         for name, tensor in (("step", self._step), *((f"state.{n}", t) for n, t in named_tensors(self._state))):
             if name not in tensors or tensors[name].shape != tensor.shape:
                 raise InputError(f"the checkpoint is of another agent or number of environments: {name} does not fit")
             tensor.copy_(tensors[name])
         self.games.load_tensors(_under("games.", tensors))
         self.episodes.load_tensors(_under("episodes.", tensors))
+        recent = _under("recent.", tensors)
+        if recent:
+            self._recent.load_tensors(recent)
+        self._take_in()
+        return bool(recent)
+
+    def _take_in(self) -> None:
+        """Copy what the games show to the device, and keep it."""
+        seen = (self._frames, self._rewards, self._first)
+        for own, shown in zip(seen, (self.games.frames, self.games.rewards, self.games.first), strict=True):
+            own.copy_(shown, non_blocking=True)
+        self._recent.see(*seen)
+        self._has_stepped = False
 
     @torch.no_grad()
     def _choose_actions(self) -> None:

@@ -116,7 +116,8 @@ class RMSpropConfig:
 class TrainConfig:
     """How long, how much at once, and how often to look.
 
-    A round is one unroll of every environment, or as many as make up whole batches, and the updates from it.
+    A round is one unroll of every environment, or as many as make up whole batches, and the updates from it. It has one
+    turn or several: after a turn there are new weights.
     """
 
     total_frames: int = 300_000_000
@@ -124,10 +125,13 @@ class TrainConfig:
     batch_size: int = 32
     """Unrolls of an update, over all processes."""
     overlap: bool = True
-    """Whether the next unrolls are played while the last ones are learnt from, with the weights of before: faster on a
-    GPU, and the policy is one round older. Either way equal runs give equal bits."""
+    """Whether the next turn is played while the unrolls of the last one are learnt from, with the weights of before:
+    faster on a GPU, and the policy is one turn older. Either way equal runs give equal bits."""
+    turns: int = 1
+    """Turns of a round. With several, the environments are as many groups, and the unrolls of one group end with each
+    turn: they are learnt from at once, not when all have ended, so that the policy that played them is less old."""
     actors: int = 2
-    """Groups of environments: while one is waiting for its actions another plays."""
+    """Sets of environments that step together: while one is waiting for its actions another plays."""
     executor: Literal["local", "ray"] = "local"
     """Who plays: threads of this process, or the machines of a Ray cluster, each actor on its own."""
     ray_address: str = "auto"
@@ -146,7 +150,7 @@ class TrainConfig:
     """Levels of each split that are played at the end."""
 
     def __post_init__(self) -> None:
-        names = ("total_frames", "batch_size", "actors", "log_every", "checkpoint_every", "test_levels")
+        names = ("total_frames", "batch_size", "actors", "turns", "log_every", "checkpoint_every", "test_levels")
         _at_least(1, **{name: getattr(self, name) for name in names})
         _at_least(0, threads=self.threads)
 
@@ -180,6 +184,25 @@ class RLConfig:
                 f"num_envs={self.games.num_envs} cannot be shared by {self.train.actors} actors with as many of each "
                 f"of {len(self.games.names)} games; choose a multiple of {self.train.actors * len(self.games.names)}"
             )
+        self._check_turns()
+
+    def _check_turns(self) -> None:
+        """Refuse turns that cannot be taken alike."""
+        turns, batch_size = self.train.turns, self.train.batch_size
+        if turns == 1:
+            return
+        if self.envs_per_actor % turns:
+            raise ValueError(
+                f"turns={turns} does not divide the {self.envs_per_actor} environments of each of {self.train.actors} "
+                "actors; choose a divisor, such as 1"
+            )
+        if self.games.num_envs // turns % batch_size:
+            raise ValueError(
+                f"turns={turns} gives {self.games.num_envs // turns} unrolls a turn, no multiple of "
+                f"batch_size={batch_size}; choose a divisor of num_envs / batch_size, or 1"
+            )
+        if turns > self.algorithm.unroll_length:
+            raise ValueError(f"turns={turns} is more than an unroll has steps ({self.algorithm.unroll_length})")
 
     @property
     def envs_per_actor(self) -> int:
@@ -205,6 +228,17 @@ class RLConfig:
     def updates_per_round(self) -> int:
         """Updates of the weights in a round."""
         return self.unrolls_per_round * self.games.num_envs // self.train.batch_size
+
+    @property
+    def envs_per_group(self) -> int:
+        """Environments of an actor whose unrolls end with the same turn."""
+        return self.envs_per_actor // self.train.turns
+
+    @property
+    def ends_of_turns(self) -> list[int]:
+        """After how many steps of a round each of its turns ends; alike as nearly as they can be."""
+        turns, steps = self.train.turns, self.algorithm.unroll_length
+        return [steps * (turn + 1) // turns for turn in range(turns)]
 
 
 def _at_least(least: int, **values: int | float) -> None:

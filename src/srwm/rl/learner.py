@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from srwm.runs.cuda_graph import record
@@ -27,7 +27,7 @@ class Learner:
     Args:
         agent: what is trained.
         config: losses, optimiser and how long.
-        played: room for the unrolls of two rounds, from which updates take their batches.
+        played: room for the unrolls of two turns, from which updates take their batches.
         device: where all of it is.
         processes: this process among those of a `torchrun`.
         autocast: the dtype of the vision part, where it is not that of its weights.
@@ -52,17 +52,17 @@ class Learner:
         self.updates = torch.zeros((), dtype=torch.int64, device=device)
         self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=device)
         self._rows = torch.zeros(config.train.batch_size // processes.count, dtype=torch.int64, device=device)
-        self._version = torch.zeros((), dtype=torch.int64, device=device)
+        self._version = torch.zeros((), dtype=torch.float64, device=device)
         self._run: Callable[[], None] = self._update
         if device.type == "cuda":
             self._run = self._record()
 
-    def update(self, rows: Int[Tensor, "b"], version: Int[Tensor, ""]) -> None:
+    def update(self, rows: Int[Tensor, "b"], version: Float[Tensor, ""]) -> None:
         """Learn from some of the unrolls; on a GPU it may still be under way afterwards.
 
         Args:
             rows: which of them, as many as a batch has.
-            version: updates that had been done when they were played.
+            version: updates that had been done when they were played, on average over their steps.
         """
         self._rows.copy_(rows)
         self._version.copy_(version)

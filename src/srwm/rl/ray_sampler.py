@@ -51,20 +51,22 @@ class RaySampler:
         self._remote = self._ray.remote(num_cpus=1, max_concurrency=1)(_Player)
         self._players = {number: self._start(number) for number in actors}
         self._weights: Any = None
+        self._turn = 0
         self._playing: dict[int, Any] = {}
 
     def _start(self, number: int) -> Any:
         return self._remote.remote(self._config, number, self._make_games)
 
-    def begin(self, agent: Agent) -> None:
+    def begin(self, agent: Agent, turn: int) -> None:
         """Send the weights, and let everyone play."""
+        self._turn = turn
         weights = {name: tensor.detach().cpu().numpy() for name, tensor in agent.state_dict().items()}
         self._weights = self._ray.put(weights)
-        self._playing = {number: player.play.remote(self._weights) for number, player in self._players.items()}
+        self._playing = {number: player.play.remote(self._weights, turn) for number, player in self._players.items()}
 
     def finish(self, room: Unroll) -> None:
         """Wait for the unrolls of all."""
-        size, count = self._config.envs_per_actor, len(self._players)
+        size, count = self._config.envs_per_group, len(self._players)
         for place, number in enumerate(self._players):
             played = self._result(number)
             for unroll in range(self._config.unrolls_per_round):
@@ -80,10 +82,14 @@ class RaySampler:
             except self._ray.exceptions.RayActorError:
                 _log.warning("actor %d has died; another begins its episodes anew", number)
                 self._players[number] = self._start(number)
-                self._playing[number] = self._players[number].play.remote(self._weights)
+                self._playing[number] = self._players[number].play.remote(self._weights, self._turn)
             else:
                 return played
         raise RunError(f"actor {number} died {MOST_DEATHS} times in a row; its machine's Ray logs say why")
+
+    def restart(self) -> None:
+        """Let everyone begin their unrolls anew."""
+        self._ask("restart")
 
     def take_episodes(self) -> np.ndarray:
         """Ask everyone what came of the episodes that ended."""
@@ -126,16 +132,19 @@ class _Player:
         device = torch.device("cpu")
         self._agent = Agent(config.agent)
         self._sampler = LocalSampler(config, [number], device, make_games=make_games)
-        rows = config.unrolls_per_round * config.envs_per_actor
+        rows = config.unrolls_per_round * config.envs_per_group
         state = self._agent.initial_state(1)
         self._room = empty_unroll(rows, config.algorithm.unroll_length, state, device)
 
-    def play(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Play a round with some weights."""
+    def play(self, weights: Mapping[str, np.ndarray], turn: int) -> dict[str, np.ndarray]:
+        """Play a turn with some weights."""
         self._agent.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        self._sampler.begin(self._agent)
+        self._sampler.begin(self._agent, turn)
         self._sampler.finish(self._room)
         return {name: tensor.numpy() for name, tensor in named_tensors(self._room)}
+
+    def restart(self) -> None:
+        self._sampler.restart()
 
     def take_episodes(self) -> np.ndarray:
         return self._sampler.take_episodes()

@@ -1,4 +1,4 @@
-"""Playing a round: every environment plays its unrolls with the weights that stand at its beginning."""
+"""Playing: every environment plays the steps of a turn with the weights that stand at its beginning."""
 
 import logging
 import os
@@ -25,17 +25,20 @@ MakeGames = Callable[[int, bool], Games]
 class Sampler(Protocol):
     """What the trainer asks of those who play; here, or on other machines."""
 
-    def begin(self, agent: Agent) -> None:
-        """Take the weights of an agent, and begin to play a round, if others than this thread play it."""
+    def begin(self, agent: Agent, turn: int) -> None:
+        """Take the weights of an agent, and begin to play a turn of a round, if others than this thread play it."""
 
     def finish(self, room: Unroll) -> None:
-        """Play the round to its end, and put its unrolls into a room; the rows of one actor lie together."""
+        """Play the turn to its end, and put the unrolls that end with it into a room, an actor's rows together."""
+
+    def restart(self) -> None:
+        """Give up the unrolls that have begun: before the next turn, as many steps are played as begin them anew."""
 
     def take_episodes(self) -> np.ndarray:
         """Give the number, returns and lengths of the episodes that ended since the last call, by game [games, 3]."""
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give all that the next round depends on but for the weights, by actor."""
+        """Give all that the next turn depends on but for the weights, by actor."""
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to what `tensors` gave."""
@@ -45,7 +48,7 @@ class Sampler(Protocol):
 
 
 class LocalSampler:
-    """Plays in this process: games in threads, the actions of a group of environments in one call on the device.
+    """Plays in this process: games in threads, the actions of an actor's environments in one call on the device.
 
     Args:
         config: the recipe.
@@ -69,6 +72,8 @@ class LocalSampler:
         threads = config.train.threads or max((os.cpu_count() or 1) - 1, 1)
         self._threads = -(-threads // len(actors)) if threads > 1 else 0
         make_games = make_games or self._procgen
+        self._turn = 0
+        self._is_under_way = False  # the unrolls that are to end with the next turns have begun
         # Actions come before updates wherever both wait for the GPU: the games stand still without them.
         self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
         with torch.cuda.stream(self._stream):
@@ -77,6 +82,7 @@ class LocalSampler:
                     self._agent,
                     make_games(number, device.type == "cuda"),
                     num_games=len(config.games.names),
+                    steps=config.algorithm.unroll_length,
                     number=number,
                     seed=config.seed,
                     device=device,
@@ -91,35 +97,56 @@ class LocalSampler:
         return ProcgenGames(config.games, config.envs_per_actor, seed, threads=self._threads, pinned=pinned)
 
     @torch.no_grad()
-    def begin(self, agent: Agent) -> None:
+    def begin(self, agent: Agent, turn: int) -> None:
         """Copy the weights."""
+        self._turn = turn
         torch._foreach_copy_(list(self._agent.parameters()), list(agent.parameters()))
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
 
     def finish(self, room: Unroll) -> None:
         """Play; on a GPU the last frames may still be on their way, on the current stream's account."""
-        size = self._config.envs_per_actor
-        actors = list(self._actors.values())
+        config, actors = self._config, list(self._actors.values())
+        ends, size = [0, *config.ends_of_turns], config.envs_per_group
+        first = self._turn * size
         with torch.cuda.stream(self._stream):
-            for first in range(0, len(room.actions), size * len(actors)):
-                starts = range(first, first + size * len(actors), size)
-                self._play(actors, [rows_of(room, start, size) for start in starts])
+            if not self._is_under_way:
+                self._begin_unrolls()
+            for unroll in range(config.unrolls_per_round):
+                self._play(ends[self._turn + 1] - ends[self._turn])
+                for place, actor in enumerate(actors):
+                    actor.end(first, rows_of(room, (unroll * len(actors) + place) * size, size))
+                    actor.begin(first, size)
         if self._stream is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
 
-    def _play(self, actors: Sequence[Actor], rows: Sequence[Unroll]) -> None:
-        """One unroll of every environment; while one actor's games step, the next one's actions are computed."""
-        for actor, unroll in zip(actors, rows, strict=True):
-            actor.begin_unroll(unroll)
-        steps = rows[0].actions.shape[1]
-        for step in range(steps):
-            for actor, unroll in zip(actors, rows, strict=True):
-                actor.see(unroll, step)
-                actor.choose(unroll, step)
+    def restart(self) -> None:
+        """Let the next turn begin all unrolls anew."""
+        self._is_under_way = False
+
+    def _begin_unrolls(self) -> None:
+        """Play until every group is as far in its unroll as it must be to end it with its turn."""
+        config, size = self._config, self._config.envs_per_group
+        steps, ends = config.algorithm.unroll_length, config.ends_of_turns
+        ages = [(ends[self._turn - 1] - end) % steps for end in ends]
+        for actor in self._actors.values():
+            actor.restart()
+        for age in range(max(ages), -1, -1):
+            for actor in self._actors.values():
+                for group in (group for group, own in enumerate(ages) if own == age):
+                    actor.begin(group * size, size)
+            self._play(min(age, 1))
+        self._is_under_way = True
+
+    def _play(self, steps: int) -> None:
+        """Some steps of every environment; while one actor's games step, the next one's actions are computed."""
+        for _ in range(steps):
+            for actor in self._actors.values():
+                actor.see()
+                actor.choose()
                 actor.play()
-        for actor, unroll in zip(actors, rows, strict=True):
-            actor.see(unroll, steps)
+        for actor in self._actors.values():
+            actor.see()
 
     def take_episodes(self) -> np.ndarray:
         """Give what came of the episodes that ended."""
@@ -127,18 +154,22 @@ class LocalSampler:
         return ended
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give the state of every actor."""
-        return {f"actor-{number}": actor.tensors() for number, actor in self._actors.items()}
+        """Give the state of every actor; its unrolls only where some have begun and not ended."""
+        unfinished = self._is_under_way and self._config.train.turns > 1
+        return {f"actor-{number}": actor.tensors(unfinished=unfinished) for number, actor in self._actors.items()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Put every actor back into its state."""
+        under_way = []
         for number, actor in self._actors.items():
             if f"actor-{number}" in groups:
-                actor.load_tensors(groups[f"actor-{number}"])
+                under_way.append(actor.load_tensors(groups[f"actor-{number}"]))
             else:
+                under_way.append(False)
                 _log.warning(
                     "the games of actor %d begin anew: it ran in another process than the one that saves", number
                 )
+        self._is_under_way = all(under_way)
 
     def close(self) -> None:
         """End the games and their threads."""

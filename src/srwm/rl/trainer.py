@@ -29,9 +29,10 @@ _LOW_ENTROPY = 0.01
 class RLTrainer:
     """A training of one agent; see `srwm.runs.loop.Trainer`. A step of the loop is a round.
 
-    In a round every environment plays its unrolls, and the agent learns from as many. With `overlap` it learns from
-    those of the round before while it plays, so that the two share the GPU; where a checkpoint is due it also learns
-    from what it has just played, so that no unroll need be saved. Which weights play what never depends on timing.
+    In each turn of a round some unrolls end, and the agent learns from as many. With `overlap` it learns from those of
+    the turn before while it plays, so that the two share the GPU. Where a checkpoint is due it also learns from what it
+    has just played, and unrolls that have not ended are given up, so that none need be saved. Which weights play what
+    never depends on timing.
 
     Args:
         config: the recipe.
@@ -69,7 +70,7 @@ class RLTrainer:
             self._sampler = RaySampler(config, own, config.train.ray_address, make_games=make_games)
         else:
             self._sampler = LocalSampler(config, own, device, autocast=autocast, make_games=make_games)
-        self._rows = config.unrolls_per_round * config.envs_per_actor * share
+        self._rows = config.unrolls_per_round * config.envs_per_group * share  # unrolls of a turn
         state = self.model.initial_state(1)
         self._room = empty_unroll(2 * self._rows, config.algorithm.unroll_length, state, device)
         self._learn_stream = torch.cuda.Stream(device) if on_gpu else None
@@ -77,25 +78,43 @@ class RLTrainer:
             self._learner = Learner(
                 self.model, config, self._room, device=device, processes=processes, autocast=autocast
             )
-        self._version = torch.zeros((), dtype=torch.int64, device=device)
-        self._pending: int | None = None  # the round that was played and not learnt from
+        self._versions = torch.zeros(config.train.turns, dtype=torch.float64, device=device)
+        self._version = torch.zeros((), dtype=torch.float64, device=device)
+        self._pending: int | None = None  # the turn that was played and not learnt from
         self._rounds = 0
 
     def train_step(self, step: int) -> None:
         """Do round number `step`."""
-        version = self._learner.updates.clone()
-        self._sampler.begin(self.model)
+        turns = self.config.train.turns
+        for number in range(step * turns, (step + 1) * turns):
+            self._take_turn(number)
+            if not self.config.train.overlap:
+                self._catch_up()
+        self._rounds = step + 1
+        if self._may_stop(step + 1):
+            self._catch_up()
+        if self._is_saved(step + 1) and turns > 1:
+            self._sampler.restart()
+            self._versions.copy_(self._learner.updates)
+
+    def _take_turn(self, number: int) -> None:
+        """Play a turn, and learn from the one before if that was not done yet."""
+        self._versions[number % len(self._versions)] = self._learner.updates
+        version = self._versions.mean()
+        self._sampler.begin(self.model, number % len(self._versions))
         if self._pending is not None:
             self._learn(self._pending)
-        self._sampler.finish(self._half(step))
+        self._sampler.finish(self._half(number))
         self._join()
         self._version.copy_(version)
-        self._pending = step
-        self._rounds = step + 1
-        if self._must_catch_up(step + 1):
-            self._learn(step)
+        self._pending = number
+
+    def _catch_up(self) -> None:
+        """Learn from the last turn now."""
+        if self._pending is not None:
+            self._learn(self._pending)
             self._join()
-            self._pending = None
+        self._pending = None
 
     def metrics(self) -> dict[str, float]:
         """Means over the updates since the last call, and over the episodes that have ended."""
@@ -122,9 +141,10 @@ class RLTrainer:
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold; unrolls only where some are still to be learnt from."""
         groups = {**self._learner.tensors(), **self._sampler.tensors(), "rng": rng_tensors()}
+        groups["played"] = {"versions": self._versions}
         if self._pending is not None:
             half = self._half(self._pending)
-            groups["pending"] = {"round": torch.tensor(self._pending), "version": self._version}
+            groups["pending"] = {"turn": torch.tensor(self._pending), "version": self._version}
             groups["pending"] |= {name: tensor.contiguous() for name, tensor in named_tensors(half)}
         return groups
 
@@ -133,10 +153,11 @@ class RLTrainer:
         self._learner.load_tensors(groups)
         self._sampler.load_tensors(groups)
         load_rng_tensors(groups["rng"])
+        self._versions.copy_(groups["played"]["versions"])
         self._pending = None
         if "pending" in groups:
             pending = groups["pending"]
-            self._pending = int(pending["round"])
+            self._pending = int(pending["turn"])
             self._version.copy_(pending["version"])
             for name, tensor in named_tensors(self._half(self._pending)):
                 tensor.copy_(pending[name])
@@ -155,23 +176,24 @@ class RLTrainer:
         """End the games."""
         self._sampler.close()
 
-    def _must_catch_up(self, rounds: int) -> bool:
-        """Whether the agent learns from what it has just played before it goes on."""
-        train = self.config.train
-        # Several processes may be stopped where a line is logged, and each saves no unrolls but the main one's.
-        every = (
-            train.checkpoint_every if self.processes.count == 1 else math.gcd(train.checkpoint_every, train.log_every)
-        )
-        return not train.overlap or rounds % every == 0 or rounds == self.config.rounds
+    def _is_saved(self, rounds: int) -> bool:
+        """Whether a checkpoint is due."""
+        return rounds % self.config.train.checkpoint_every == 0 or rounds == self.config.rounds
 
-    def _learn(self, step: int) -> None:
-        """Learn from the unrolls of a round, each once, in an order that follows from the round."""
+    def _may_stop(self, rounds: int) -> bool:
+        """Whether what was played must be learnt from before a round ends, since its unrolls would be lost."""
+        # Several processes may be stopped where a line is logged, and no unrolls but the main one's are saved.
+        may_stop = self.processes.count > 1 and rounds % self.config.train.log_every == 0
+        return self._is_saved(rounds) or may_stop
+
+    def _learn(self, turn: int) -> None:
+        """Learn from the unrolls of a turn, each once, in an order that follows from its number."""
         if self._learn_stream is not None:
             self._learn_stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self._learn_stream):
-            at = torch.full((), step, device=self.device)  # made there: nothing waits for a copy
+            at = torch.full((), turn, device=self.device)  # made there: nothing waits for a copy
             key = stream_key(self.config.seed, _ORDER_STREAM + self.processes.rank, at)
-            order = random_bits(key, (self._rows,)).argsort(stable=True) + step % 2 * self._rows
+            order = random_bits(key, (self._rows,)).argsort(stable=True) + turn % 2 * self._rows
             for rows in order.split(self.config.train.batch_size // self.processes.count):
                 self._learner.update(rows, self._version)
 
@@ -180,9 +202,9 @@ class RLTrainer:
         if self._learn_stream is not None:
             torch.cuda.current_stream(self.device).wait_stream(self._learn_stream)
 
-    def _half(self, step: int) -> Unroll:
-        """The half of the room that a round's unrolls go to."""
-        return rows_of(self._room, step % 2 * self._rows, self._rows)
+    def _half(self, turn: int) -> Unroll:
+        """The half of the room that a turn's unrolls go to."""
+        return rows_of(self._room, turn % 2 * self._rows, self._rows)
 
     def _episode_metrics(self, ended: np.ndarray) -> dict[str, float]:
         """Mean return and length of the episodes of each game, and the score over all games if each has some."""
