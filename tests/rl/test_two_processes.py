@@ -32,11 +32,14 @@ def alone(name):
     return run(RUNS[name])
 
 
-def test_each_has_its_own_actor(seen):
-    assert [[name for name in each["groups"] if name.startswith("actor")] for each in seen] == [
-        ["actor-0"],
-        ["actor-1"],
-    ]
+def test_a_checkpoint_has_the_actors_of_all(seen):
+    assert [each["actors"] for each in seen] == [["actor-0", "actor-1"]] * 2
+
+
+def test_a_run_goes_on_to_the_bit_in_all_processes(seen):
+    for each in seen:
+        resumed, unbroken = each["resumed and unbroken"]
+        assert resumed == unbroken
 
 
 def test_all_have_the_same_weights_and_metrics(seen):

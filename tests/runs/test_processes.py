@@ -54,7 +54,10 @@ def test_processes_agree(seen):
         assert each["all"] == [False, False, True]
         assert each["broadcast"] == 0.1
         assert each["average"] == {"a": 0.5, "b": 0.1}
-        assert each["gather"] == [[0], [1]]
+        assert each["gather"] == [
+            {"x": [0], "number": 0.5, "rows": [[False, False]]},
+            {"x": [1], "number": 1.5, "rows": [[True, True], [True, True]]},
+        ]
 
 
 def test_what_only_the_main_process_does_is_done_once_and_its_failure_is_known_to_all(seen):

@@ -59,6 +59,13 @@ def average(processes):
     return [None if x.grad is None else x.grad.tolist() for x in parameters]
 
 
+def gather(processes):
+    """Tensors of all, some of another length in each process."""
+    rank = processes.rank
+    own = {"x": torch.tensor([rank]), "number": torch.tensor(0.5 + rank), "rows": torch.full((1 + rank, 2), rank > 0)}
+    return [{name: tensor.tolist() for name, tensor in each.items()} for each in p.gather_tensors(own, processes)]
+
+
 def exchange(processes):
     """Use every helper once."""
     is_second = processes.rank == 1
@@ -67,7 +74,7 @@ def exchange(processes):
         "all": [p.all_true(flag, processes) for flag in (False, is_second, True)],
         "broadcast": p.broadcast_number(0.1 + processes.rank, processes),
         "average": p.average_numbers({"a": float(processes.rank), "b": 0.1}, processes),
-        "gather": [t["x"].tolist() for t in p.gather_tensors({"x": torch.tensor([processes.rank])}, processes)],
+        "gather": gather(processes),
         "on main": p.run_on_main(processes, lambda: "done"),
     }
     try:

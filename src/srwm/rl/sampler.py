@@ -1,6 +1,5 @@
 """Playing: every environment plays the steps of a turn with the weights that stand at its beginning."""
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -9,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from srwm.errors import InputError
+
 from .actor import Actor
 from .agent import Agent
 from .config import RLConfig
 from .games import Games, ProcgenGames
 from .unroll import Unroll, rows_of
-
-_log = logging.getLogger(__name__)
 
 MakeGames = Callable[[int, bool], Games]
 """From the number of an actor, and whether its frames are to be pinned, to its environments."""
@@ -160,15 +159,10 @@ class LocalSampler:
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Put every actor back into its state."""
-        under_way = []
-        for number, actor in self._actors.items():
-            if f"actor-{number}" in groups:
-                under_way.append(actor.load_tensors(groups[f"actor-{number}"]))
-            else:
-                under_way.append(False)
-                _log.warning(
-                    "the games of actor %d begin anew: it ran in another process than the one that saves", number
-                )
+        names = {f"actor-{number}": actor for number, actor in self._actors.items()}
+        if missing := ", ".join(names.keys() - groups.keys()):
+            raise InputError(f"the checkpoint has no {missing}; it is of another number of actors")
+        under_way = [actor.load_tensors(groups[name]) for name, actor in names.items()]
         self._is_under_way = all(under_way)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from srwm.data.random import random_bits, stream_key
 from srwm.errors import InputError
 from srwm.nn import named_tensors
 from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
-from srwm.runs.processes import Processes, average_numbers
+from srwm.runs.processes import Processes, average_numbers, gather_tensors
 
 from .agent import Agent
 from .config import RLConfig
@@ -78,6 +78,7 @@ class RLTrainer:
             self._learner = Learner(
                 self.model, config, self._room, device=device, processes=processes, autocast=autocast
             )
+        # Updates that had been done when each of the last turns began: an unroll lasts as many turns as a round has.
         self._versions = torch.zeros(config.train.turns, dtype=torch.float64, device=device)
         self._version = torch.zeros((), dtype=torch.float64, device=device)
         self._pending: int | None = None  # the turn that was played and not learnt from
@@ -96,25 +97,6 @@ class RLTrainer:
         if self._is_saved(step + 1) and turns > 1:
             self._sampler.restart()
             self._versions.copy_(self._learner.updates)
-
-    def _take_turn(self, number: int) -> None:
-        """Play a turn, and learn from the one before if that was not done yet."""
-        self._versions[number % len(self._versions)] = self._learner.updates
-        version = self._versions.mean()
-        self._sampler.begin(self.model, number % len(self._versions))
-        if self._pending is not None:
-            self._learn(self._pending)
-        self._sampler.finish(self._half(number))
-        self._join()
-        self._version.copy_(version)
-        self._pending = number
-
-    def _catch_up(self) -> None:
-        """Learn from the last turn now."""
-        if self._pending is not None:
-            self._learn(self._pending)
-            self._join()
-        self._pending = None
 
     def metrics(self) -> dict[str, float]:
         """Means over the updates since the last call, and over the episodes that have ended."""
@@ -139,8 +121,11 @@ class RLTrainer:
         return {}
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Everything that a checkpoint must hold; unrolls only where some are still to be learnt from."""
-        groups = {**self._learner.tensors(), **self._sampler.tensors(), "rng": rng_tensors()}
+        """Everything that a checkpoint must hold; unrolls only where some are still to be learnt from.
+
+        Every process must ask: each has some of the actors.
+        """
+        groups = {**self._learner.tensors(), **self._actors_of_all(), "rng": rng_tensors()}
         groups["played"] = {"versions": self._versions}
         if self._pending is not None:
             half = self._half(self._pending)
@@ -175,6 +160,39 @@ class RLTrainer:
     def close(self) -> None:
         """End the games."""
         self._sampler.close()
+
+    def _take_turn(self, number: int) -> None:
+        """Play a turn, and learn from the one before if that was not done yet."""
+        self._versions[number % len(self._versions)] = self._learner.updates
+        version = self._versions.mean()
+        self._sampler.begin(self.model, number % len(self._versions))
+        if self._pending is not None:
+            self._learn(self._pending)
+        self._sampler.finish(self._half(number))
+        self._join()
+        self._version.copy_(version)
+        self._pending = number
+
+    def _catch_up(self) -> None:
+        """Learn from the last turn now."""
+        if self._pending is not None:
+            self._learn(self._pending)
+            self._join()
+        self._pending = None
+
+    def _actors_of_all(self) -> dict[str, dict[str, Tensor]]:
+        """The state of every actor, those of the other processes too."""
+        own = self._sampler.tensors()
+        if self.processes.count == 1:
+            return own
+        # All have as many actors, but call them by other numbers; their places among a process's own are the same.
+        flat = {f"{place}/{name}": t for place, actor in enumerate(own.values()) for name, t in actor.items()}
+        groups: dict[str, dict[str, Tensor]] = {}
+        for rank, gathered in enumerate(gather_tensors(flat, self.processes)):
+            for key, tensor in gathered.items():
+                place, _, name = key.partition("/")
+                groups.setdefault(f"actor-{rank * len(own) + int(place)}", {})[name] = tensor
+        return groups
 
     def _is_saved(self, rounds: int) -> bool:
         """Whether a checkpoint is due."""

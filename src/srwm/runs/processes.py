@@ -143,17 +143,28 @@ def broadcast_number(number: float, processes: Processes) -> float:
 
 
 def gather_tensors(tensors: Mapping[str, Tensor], processes: Processes) -> list[dict[str, Tensor]]:
-    """Give every process the tensors of all, by rank, on the CPU; all give the same names and shapes."""
+    """Give every process the tensors of all, by rank, on the CPU.
+
+    All give the same names; under a name, only the first dimension may differ.
+    """
+    if processes.count == 1:
+        return [{name: tensor.cpu() for name, tensor in tensors.items()}]
     gathered: list[dict[str, Tensor]] = [{} for _ in range(processes.count)]
     for name, tensor in tensors.items():
-        own = tensor.to(processes.device).contiguous()
-        parts = [own]
-        if processes.count > 1:
-            parts = [torch.empty_like(own) for _ in range(processes.count)]
-            dist.all_gather(parts, own)
-        for rank, part in enumerate(parts):
-            gathered[rank][name] = part.cpu()
+        own = torch.atleast_1d(tensor.to(processes.device))
+        lengths = [int(each) for each in _gather(torch.tensor(len(own), device=processes.device), processes)]
+        padded = own.new_zeros(max(lengths), *own.shape[1:])
+        padded[: len(own)] = own
+        for rank, part in enumerate(_gather(padded, processes)):
+            rows = part[: lengths[rank]].cpu()
+            gathered[rank][name] = rows if tensor.dim() else rows[0]
     return gathered
+
+
+def _gather(own: Tensor, processes: Processes) -> list[Tensor]:
+    parts = [torch.empty_like(own) for _ in range(processes.count)]
+    dist.all_gather(parts, own)
+    return parts
 
 
 def run_on_main(processes: Processes, function: Callable[[], T]) -> T | None:
