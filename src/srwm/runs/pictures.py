@@ -47,20 +47,23 @@ def calm(panel: "Axes") -> None:
 
 
 def legend(figure: "Figure", panels: Sequence["Axes"]) -> None:
-    """One legend above all panels, each name once."""
+    """One legend above all panels, each name once, in as many rows as it takes to be as narrow as the picture."""
     entries: dict[str, Any] = {}
     for panel in panels:
         handles, names = panel.get_legend_handles_labels()
         entries.update(zip(names, handles, strict=True))
-    if entries:
-        figure.legend(
+    for columns in range(len(entries), 0, -1):
+        drawn = figure.legend(
             list(entries.values()),
             list(entries),
             loc="outside upper center",
-            ncols=len(entries),
+            ncols=columns,
             fontsize="small",
             frameon=False,
         )
+        if columns == 1 or drawn.get_window_extent().width <= figure.bbox.width:
+            break
+        drawn.remove()
 
 
 def write(figure: "Figure", out: Path) -> None:
