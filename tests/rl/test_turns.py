@@ -145,7 +145,7 @@ def test_an_agent_learns_which_actions_bring_rewards():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"turns": 4}, "turns=4 does not divide the 6 environments of each of 2 actors"),
+        ({"turns": 4}, r"turns=4 does not divide the environments of an actor \(6\)"),
         ({"turns": 6}, "turns=6 gives 2 unrolls a turn, no multiple of batch_size=4"),
         ({"turns": 6, "batch_size": 1}, r"turns=6 is more than an unroll has steps \(5\)"),
         ({"turns": 0}, "turns=0; wanted at least 1"),

@@ -192,10 +192,7 @@ class RLConfig:
         if turns == 1:
             return
         if self.envs_per_actor % turns:
-            raise ValueError(
-                f"turns={turns} does not divide the {self.envs_per_actor} environments of each of {self.train.actors} "
-                "actors; choose a divisor, such as 1"
-            )
+            raise ValueError(f"turns={turns} does not divide the environments of an actor ({self.envs_per_actor})")
         if self.games.num_envs // turns % batch_size:
             raise ValueError(
                 f"turns={turns} gives {self.games.num_envs // turns} unrolls a turn, no multiple of "
