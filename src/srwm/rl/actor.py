@@ -74,7 +74,6 @@ class Actor:
 
     def restart(self) -> None:
         """Forget the steps that were kept for unrolls; the games go on."""
-        self.see()
         self._recent.restart()
         self._take_in()
 
@@ -84,7 +83,6 @@ class Actor:
 
     def end(self, first: int, room: Unroll) -> None:
         """Copy the unrolls that end with what is seen now, of as many environments as there is room for."""
-        self.see()
         self._recent.give(first, room)
 
     def see(self) -> None:
