@@ -91,3 +91,18 @@ def assert_equal(first, second):
     for group in first:
         for name, tensor in first[group].items():
             assert torch.equal(tensor, second[group][name]), f"{group}: {name}"
+
+
+def go_on_after_a_stop(make_trainer, *, stop, rounds):
+    """Stop after some rounds, go on in a new trainer, and hold it to a run without a stop; give what was saved."""
+    unbroken, first, second = (make_trainer() for _ in range(3))
+    for step in range(rounds):
+        unbroken.train_step(step)
+    for step in range(stop):
+        first.train_step(step)
+    saved = copies(first)
+    second.load_tensors(saved)
+    for step in range(stop, rounds):
+        second.train_step(step)
+    assert_equal(unbroken.tensors(), second.tensors())
+    return saved

@@ -62,7 +62,7 @@ class Learner:
 
         Args:
             rows: which of them, as many as a batch has.
-            version: updates that had been done when they were played, on average over their steps.
+            version: updates that had been done when they were played, on average over the turns that took.
         """
         self._rows.copy_(rows)
         self._version.copy_(version)

@@ -127,6 +127,7 @@ class LocalSampler:
         """Play until every group is as far in its unroll as it must be to end it with its turn."""
         config, size = self._config, self._config.envs_per_group
         steps, ends = config.algorithm.unroll_length, config.ends_of_turns
+        # Steps since each group's last end; the turn before the first one of a round is the last one of another.
         ages = [(ends[self._turn - 1] - end) % steps for end in ends]
         for actor in self._actors.values():
             actor.restart()
@@ -134,7 +135,8 @@ class LocalSampler:
             for actor in self._actors.values():
                 for group in (group for group, own in enumerate(ages) if own == age):
                     actor.begin(group * size, size)
-            self._play(min(age, 1))
+            if age:
+                self._play(1)
         self._is_under_way = True
 
     def _play(self, steps: int) -> None:
