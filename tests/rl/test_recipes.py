@@ -1,5 +1,7 @@
 """The recipes of games: the paper's settings, agents and figures."""
 
+from dataclasses import replace
+
 import pytest
 
 from srwm.rl.agent import Agent
@@ -37,6 +39,9 @@ def test_settings_are_the_papers(name, games, levels, unroll, frames):
     config = RECIPES[name].config
     assert (config.games.names, config.games.num_levels) == (games, levels)
     assert (config.algorithm.unroll_length, config.train.total_frames, config.train.batch_size) == (unroll, frames, 32)
+    # New weights after each of the 12 updates of a round; 48 environments, as the paper has, need no turns.
+    assert (config.games.num_envs, config.turns) == (384, 12)
+    assert replace(config, games=replace(config.games, num_envs=48)).turns == 1
     optimizer = config.optimizer
     assert (optimizer.learning_rate, optimizer.alpha, optimizer.eps, optimizer.clip_norm) == (6e-4, 0.99, 0.01, 40.0)
 

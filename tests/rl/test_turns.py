@@ -57,6 +57,15 @@ def test_turns_are_as_long_as_each_other_as_nearly_as_can_be():
     assert toy_config().ends_of_turns == [5]
 
 
+@pytest.mark.parametrize(
+    ("num_envs", "batch_size", "turns"),
+    # Alike for each of two actors, whole batches, and not more turns than an unroll has steps (5).
+    [(12, 4, 3), (12, 6, 2), (24, 4, 3), (24, 2, 4), (12, 8, 1), (10, 4, 1)],
+)
+def test_as_many_turns_as_updates_where_they_come_out_even(num_envs, batch_size, turns):
+    assert toy_config(games={"num_envs": num_envs}, train={"turns": None, "batch_size": batch_size}).turns == turns
+
+
 @pytest.mark.parametrize("overlap", [True, False])
 def test_one_group_ends_with_each_turn_and_goes_on_where_it_ended(overlap, monkeypatch):
     config = config_of(overlap=overlap, checkpoint_every=100)

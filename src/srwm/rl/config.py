@@ -127,9 +127,10 @@ class TrainConfig:
     overlap: bool = True
     """Whether the next turn is played while the unrolls of the last one are learnt from, with the weights of before:
     faster on a GPU, and the policy is one turn older. Either way equal runs give equal bits."""
-    turns: int = 1
-    """Turns of a round. With several, the environments are as many groups, and the unrolls of one group end with each
-    turn: they are learnt from at once, not when all have ended, so that the policy that played them is less old."""
+    turns: int | None = 1
+    """Turns of a round; none for one with each update, where the environments can be parted so. With several, the
+    environments are as many groups, and the unrolls of one group end with each turn: they are learnt from at once, not
+    when all have ended, so that the policy that played them is less old."""
     actors: int = 2
     """Sets of environments that step together: while one is waiting for its actions another plays."""
     executor: Literal["local", "ray"] = "local"
@@ -150,8 +151,8 @@ class TrainConfig:
     """Levels of each split that are played at the end."""
 
     def __post_init__(self) -> None:
-        names = ("total_frames", "batch_size", "actors", "turns", "log_every", "checkpoint_every", "test_levels")
-        _at_least(1, **{name: getattr(self, name) for name in names})
+        names = ("total_frames", "batch_size", "actors", "log_every", "checkpoint_every", "test_levels")
+        _at_least(1, **{name: getattr(self, name) for name in names}, turns=1 if self.turns is None else self.turns)
         _at_least(0, threads=self.threads)
 
 
@@ -184,22 +185,29 @@ class RLConfig:
                 f"num_envs={self.games.num_envs} cannot be shared by {self.train.actors} actors with as many of each "
                 f"of {len(self.games.names)} games; choose a multiple of {self.train.actors * len(self.games.names)}"
             )
-        self._check_turns()
+        if problem := self._problem_of(self.turns):
+            raise ValueError(f"turns={self.turns} {problem}")
 
-    def _check_turns(self) -> None:
-        """Refuse turns that cannot be taken alike."""
-        turns, batch_size = self.train.turns, self.train.batch_size
+    def _problem_of(self, turns: int) -> str | None:
+        """Why so many turns cannot be taken alike; None if they can."""
+        batch_size, steps = self.train.batch_size, self.algorithm.unroll_length
         if turns == 1:
-            return
+            return None
         if self.envs_per_actor % turns:
-            raise ValueError(f"turns={turns} does not divide the environments of an actor ({self.envs_per_actor})")
+            return f"does not divide the environments of an actor ({self.envs_per_actor})"
         if self.games.num_envs // turns % batch_size:
-            raise ValueError(
-                f"turns={turns} gives {self.games.num_envs // turns} unrolls a turn, no multiple of "
-                f"batch_size={batch_size}; choose a divisor of num_envs / batch_size, or 1"
+            return (
+                f"gives {self.games.num_envs // turns} unrolls a turn, no multiple of batch_size={batch_size}; choose "
+                "a divisor of num_envs / batch_size, or none"
             )
-        if turns > self.algorithm.unroll_length:
-            raise ValueError(f"turns={turns} is more than an unroll has steps ({self.algorithm.unroll_length})")
+        return f"is more than an unroll has steps ({steps})" if turns > steps else None
+
+    @property
+    def turns(self) -> int:
+        """Turns of a round: `train.turns`, or as many as can be where it leaves that open."""
+        if self.train.turns is not None:
+            return self.train.turns
+        return max(turns for turns in range(1, self.updates_per_round + 1) if self._problem_of(turns) is None)
 
     @property
     def envs_per_actor(self) -> int:
@@ -229,12 +237,12 @@ class RLConfig:
     @property
     def envs_per_group(self) -> int:
         """Environments of an actor whose unrolls end with the same turn."""
-        return self.envs_per_actor // self.train.turns
+        return self.envs_per_actor // self.turns
 
     @property
     def ends_of_turns(self) -> list[int]:
         """After how many steps of a round each of its turns ends; alike as nearly as they can be."""
-        turns, steps = self.train.turns, self.algorithm.unroll_length
+        turns, steps = self.turns, self.algorithm.unroll_length
         return [steps * (turn + 1) // turns for turn in range(turns)]
 
 

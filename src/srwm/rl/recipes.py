@@ -1,7 +1,8 @@
 """The recipes: every agent of the paper's third experiment, and a small one for a laptop.
 
 A name is the games and, unless it is the SRWM, what differs: `procgen-easy-6-deltanet`, `procgen-starpilot-fake-sr`.
-The paper has 48 environments; these have more, to feed a GPU. `--set games.num_envs=48` gives the paper's.
+The paper has 48 environments; these have more, to feed a GPU, and take turns, to learn as much from each frame.
+`--set games.num_envs=48` gives the paper's.
 """
 
 from dataclasses import dataclass, replace
@@ -42,14 +43,14 @@ _AGENTS: dict[str, tuple[str, Memory, dict[str, Any]]] = {
 
 _EASY_6 = RLConfig(
     games=GamesConfig(num_envs=384),
-    train=TrainConfig(total_frames=300_000_000),
+    train=TrainConfig(total_frames=300_000_000, turns=None),
 )
 _MEMORY_4 = RLConfig(
     games=GamesConfig(
         names=("dodgeball", "heist", "maze", "miner"), distribution="memory", num_levels=500, num_envs=384
     ),
     algorithm=AlgorithmConfig(unroll_length=100),
-    train=TrainConfig(total_frames=800_000_000, checkpoint_every=250),
+    train=TrainConfig(total_frames=800_000_000, turns=None, checkpoint_every=250),
 )
 _SMALL = RLConfig(
     recipe="procgen-small",

@@ -156,7 +156,7 @@ class LocalSampler:
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Give the state of every actor; its unrolls only where some have begun and not ended."""
-        unfinished = self._is_under_way and self._config.train.turns > 1
+        unfinished = self._is_under_way and self._config.turns > 1
         return {f"actor-{number}": actor.tensors(unfinished=unfinished) for number, actor in self._actors.items()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:

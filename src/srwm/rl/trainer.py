@@ -79,14 +79,14 @@ class RLTrainer:
                 self.model, config, self._room, device=device, processes=processes, autocast=autocast
             )
         # Updates that had been done when each of the last turns began: an unroll lasts as many turns as a round has.
-        self._versions = torch.zeros(config.train.turns, dtype=torch.float64, device=device)
+        self._versions = torch.zeros(config.turns, dtype=torch.float64, device=device)
         self._version = torch.zeros((), dtype=torch.float64, device=device)
         self._pending: int | None = None  # the turn that was played and not learnt from
         self._rounds = 0
 
     def train_step(self, step: int) -> None:
         """Do round number `step`."""
-        turns = self.config.train.turns
+        turns = self.config.turns
         for number in range(step * turns, (step + 1) * turns):
             self._take_turn(number)
             if not self.config.train.overlap:
