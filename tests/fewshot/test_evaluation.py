@@ -11,6 +11,7 @@ from srwm.fewshot import TaskConfig, evaluate
 from srwm.fewshot import evaluation as module
 from srwm.fewshot.evaluation import accuracy_by_shots, embed, right_answers, summarise
 from srwm.fewshot.model import to_unit
+from srwm.runs import devices
 
 from .tiny import image_set, model
 
@@ -40,6 +41,14 @@ def test_a_single_set_has_no_interval_over_sets_and_a_single_episode_none_at_all
     assert summarise(torch.ones(1, 5)).interval_sets is None
     assert summarise(torch.ones(1, 5)).interval_episodes == 0
     assert summarise(torch.ones(1, 1)).interval_episodes is None
+
+
+@pytest.mark.parametrize("floats", [1, 5000])
+def test_it_does_not_matter_how_much_is_done_at_once(floats, monkeypatch):
+    images, network = image_set(classes=6), model()
+    wanted = evaluate(network, images, TASK, sets=2, episodes=30)
+    monkeypatch.setattr(devices, "_CPU_FLOATS_AT_ONCE", floats)
+    assert evaluate(network, images, TASK, sets=2, episodes=30) == wanted
 
 
 # From printed tables.

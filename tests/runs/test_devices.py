@@ -123,3 +123,11 @@ def test_random_states_of_a_gpu_come_back_through_a_checkpoint(tmp_path):
 def test_random_states_that_do_not_fit_get_a_sentence(tensors):
     with pytest.raises(InputError, match="random states do not fit"):
         devices.load_rng_tensors(tensors)
+
+
+@pytest.mark.parametrize(
+    ("device", "floats", "number"),
+    [("cpu", 1, 2048), ("cpu", 1024, 1024), ("cpu", 1_000_000, 1), ("cpu", 10**9, 1), (GPU, 10**9, 2048)],
+)
+def test_less_is_done_at_once_on_a_cpu_the_larger_it_is(device, floats, number):
+    assert devices.at_once(2048, torch.device(device), floats=floats) == number

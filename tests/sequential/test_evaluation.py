@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from srwm.errors import InputError
+from srwm.runs import devices
 from srwm.sequential import evaluate
 from srwm.sequential.evaluation import answers, embed
 from srwm.sequential.tables import over_seeds
@@ -31,6 +32,14 @@ def test_answers_equal_those_of_the_whole_network():
     network.eval()
     scores, _ = network(network.normalise(images.images[drawn.place], drawn.source), drawn.previous)
     assert torch.equal(scores.argmax(dim=-1) == drawn.labels, right)
+
+
+@pytest.mark.parametrize("floats", [1, 5000])
+def test_it_does_not_matter_how_much_is_done_at_once(floats, monkeypatch):
+    images, network = bank(), model()
+    wanted = evaluate(network, images, sets=2, streams=10)
+    monkeypatch.setattr(devices, "_CPU_FLOATS_AT_ONCE", floats)
+    assert evaluate(network, images, sets=2, streams=10) == wanted
 
 
 class Oracle:

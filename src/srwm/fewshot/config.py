@@ -126,6 +126,11 @@ class ModelConfig:
         if self.memory != "lstm" and self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
 
+    @property
+    def widest(self) -> int:
+        """Width of the sequence part where it is widest."""
+        return self.ff_size or 4 * self.hidden_size
+
 
 @dataclass(frozen=True)
 class OptimizerConfig:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from srwm.data import ImageSet, check_enough, draw_episodes
+from srwm.runs.devices import at_once
 
 from .config import TaskConfig
 from .model import FewShotModel, evaluating, to_unit
@@ -89,8 +90,10 @@ def summarise(right: Float[Tensor, "sets episodes"]) -> Evaluation:
 def embed(model: FewShotModel, images: ImageSet) -> Float[Tensor, "n f"]:
     """Turn every image of a set into features, once: outside of training they do not depend on the episode."""
     device = next(model.parameters()).device
+    _, height, width = model.image_shape
+    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.vision_channels * height * width)
     with evaluating(model):
-        chunks = images.images.split(_IMAGES_AT_ONCE)
+        chunks = images.images.split(together)
         return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in chunks])
 
 
@@ -107,6 +110,9 @@ def right_answers(
 ) -> Float[Tensor, "episodes"]:
     """1 for each episode whose query is answered right, else 0."""
     right = []
+    together = at_once(
+        _EPISODES_AT_ONCE, features.device, floats=(task.ways * task.shots + 1) * model.config.model.widest
+    )
     with evaluating(model):
         for step, size in enumerate(_chunks(episodes, _EPISODES_AT_ONCE)):
             drawn = draw_episodes(
@@ -118,8 +124,9 @@ def right_answers(
                 seed=seed,
                 stream=stream,
             )
-            scores = model.answer(features[drawn.support], drawn.support_labels, features[drawn.query])
-            right.append((scores.argmax(dim=-1) == drawn.query_labels)[:, 0].float())
+            for support, labels, query, wanted in zip(*(field.split(together) for field in drawn), strict=True):
+                scores = model.answer(features[support], labels, features[query])
+                right.append((scores.argmax(dim=-1) == wanted)[:, 0].float())
     return torch.cat(right)
 
 

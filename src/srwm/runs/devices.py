@@ -12,7 +12,11 @@ from torch import Tensor
 import srwm
 from srwm.errors import InputError
 
-__all__ = ["choose_device", "hardware", "load_rng_tensors", "rng_tensors", "set_deterministic", "set_tf32"]
+__all__ = ["at_once", "choose_device", "hardware", "load_rng_tensors", "rng_tensors", "set_deterministic", "set_tf32"]
+
+_CPU_FLOATS_AT_ONCE = 1 << 20
+"""Of the largest tensor, on a CPU. The memory of larger ones goes back to the system each time, and comes again page by
+page, filled with zeros, which takes longer than the work on them."""
 
 
 def choose_device(name: str = "auto", *, local_rank: int = 0) -> torch.device:
@@ -36,6 +40,11 @@ def choose_device(name: str = "auto", *, local_rank: int = 0) -> torch.device:
     if number >= count:
         raise InputError(f"device 'cuda:{number}' is not here: torch finds {count} GPU{'s' * (count > 1)}, from cuda:0")
     return torch.device("cuda", number)
+
+
+def at_once(most: int, device: torch.device, *, floats: int) -> int:
+    """How many things to do at once, fastest; each fills so many floats of the largest tensor on the way."""
+    return min(most, max(_CPU_FLOATS_AT_ONCE // floats, 1)) if device.type == "cpu" else most
 
 
 def set_deterministic(deterministic: bool) -> None:

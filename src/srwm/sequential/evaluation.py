@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from srwm.fewshot.model import evaluating
+from srwm.runs.devices import at_once
 
 from .bank import Bank
 from .config import StreamConfig
@@ -128,12 +129,13 @@ def evaluate(
 def embed(model: StreamModel, bank: Bank) -> Float[Tensor, "n f"]:
     """Turn every image of a bank into features, once: outside of training they do not depend on the stream."""
     device = model.mean.device
-    numbers = bank.set_of_image().split(_IMAGES_AT_ONCE)
+    _, height, width = model.image_shape
+    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.vision_channels * height * width)
     with evaluating(model):
         return torch.cat(
             [
                 model.features(model.normalise(images.to(device), of_set.to(device)))
-                for images, of_set in zip(bank.images.split(_IMAGES_AT_ONCE), numbers, strict=True)
+                for images, of_set in zip(bank.images.split(together), bank.set_of_image().split(together), strict=True)
             ]
         )
 
@@ -163,8 +165,10 @@ def answers(
                 seed=seed,
                 number=number,
             )
-            scores, _ = model.answer(features[drawn.place], drawn.previous)
-            parts.append((scores.argmax(dim=-1) == drawn.labels, drawn))
+            together = at_once(size, features.device, floats=drawn.place.shape[1] * model.config.model.widest)
+            read = zip(drawn.place.split(together), drawn.previous.split(together), strict=True)
+            guesses = [model.answer(features[place], previous)[0].argmax(dim=-1) for place, previous in read]
+            parts.append((torch.cat(guesses) == drawn.labels, drawn))
     return _joined(parts)
 
 
