@@ -1,6 +1,7 @@
 """The command line: what it prints and how it exits."""
 
 import json
+import os
 import subprocess
 import sys
 import types
@@ -61,6 +62,15 @@ def test_a_reader_that_goes_away_gets_no_stack_trace():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("0", "0")])
+def test_large_pages_are_asked_for_unless_the_user_says_otherwise(before, after, monkeypatch, capsys):
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", before or "")
+    if before is None:
+        monkeypatch.delenv("THP_MEM_ALLOC_ENABLE")
+    assert main(["recipes"]) == 0
+    assert os.environ["THP_MEM_ALLOC_ENABLE"] == after
 
 
 def test_version_is_the_package_version(capsys):

@@ -43,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.parser.unknown_option(unknown)
     if not hasattr(args, "run"):
         args.parser.missing_command()
+    # Read by torch when it first takes memory. Large tensors then come in pages of 2 MB where the system has them: in a
+    # training on a CPU they come and go with each step, and in small pages that takes up to a third of its time.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     try:
         status: int = args.run(args)
         sys.stdout.flush()
