@@ -4,22 +4,16 @@ Runs under pytest, and where there is none as `python tests/ops/test_gpu.py [WOR
 one of the words in their names.
 """
 
-import itertools
 import sys
-import traceback
 import warnings
 from pathlib import Path
 
 import torch
 
-try:
-    import pytest
-except ImportError:  # The machine with the GPU may have little more than torch and Triton.
-    pytest = None
-
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from ops.gpu_cases import cases, pytest, run
 from ops.inputs import (
     OPERATORS,
     Case,
@@ -35,39 +29,6 @@ from ops.tolerances import assert_near
 from srwm.ops import available_backends
 
 pytestmark = pytest.mark.gpu if pytest else None
-
-
-if pytest:
-    Skipped = pytest.skip.Exception
-else:
-
-    class Skipped(Exception):
-        """Says why a test does not run here."""
-
-
-def cases(**parameters):
-    """Run a test for every combination of these values: under pytest, and as a script."""
-    combinations = list(itertools.product(*parameters.values()))
-
-    def mark(test):
-        test.combinations = [dict(zip(parameters, values, strict=True)) for values in combinations]
-        if pytest is None:
-            return test
-        ids = [label(combination) for combination in test.combinations]
-        return pytest.mark.parametrize(tuple(parameters), combinations, ids=ids)(test)
-
-    return mark
-
-
-def label(arguments):
-    """A combination of values in few words."""
-    words = []
-    for value in arguments.values():
-        if isinstance(value, Case):
-            fields = value._asdict().items()
-            value = ",".join(f"{name}={each}" for name, each in fields if each != Case._field_defaults[name])
-        words.append(str(value))
-    return "; ".join(words)
 
 
 def on_gpu(operator, *args, **options) -> Problem:
@@ -391,87 +352,5 @@ def test_automatic_choice_is_triton_up_to_its_largest_head_and_warns_beyond(oper
     assert any(f"slow reference on cuda with head size {too_large}" in str(each.message) for each in caught)
 
 
-def many_rows(operator: str, b: int) -> Problem:
-    """A problem of 262,144 numbers for each row and input, in half precision, drawn on the GPU."""
-    t, h, d = 1024, 16, 16
-    torch.manual_seed(0)
-    draw = {"dtype": torch.bfloat16, "device": "cuda"}
-    if operator == "self_referential":
-        weight = torch.randn(h, d, 3 * d + 4, device="cuda") / 4
-        return Problem(operator, {"x": torch.randn(b, t, h, d, **draw), "weight": weight, "state": None})
-    q, k, v = (torch.randn(b, t, h, d, **draw) for _ in range(3))
-    beta = torch.rand(b, t, h, **draw)
-    return Problem(operator, {"q": q.softmax(-1), "k": k.softmax(-1), "v": v, "beta": beta, "state": None})
-
-
-def needs(gib: int):
-    free, _ = torch.cuda.mem_get_info()
-    if free < gib << 30:
-        raise Skipped(f"runs where {gib} GiB of GPU memory are free")
-
-
-@cases(operator=OPERATORS)
-def test_tensors_of_more_than_2_to_the_31_elements_are_addressed_right(operator):
-    needs(60)
-    b = 8200  # Element 2^31 is the first of row 8192.
-    problem = many_rows(operator, b)
-    assert all(tensor.numel() > 2**31 for name, tensor in problem.timed.items() if name != "beta")
-    y, end = problem("triton")
-    # Enough rows to fill the GPU, as the whole does: then the same program runs.
-    for rows in (slice(0, 100), slice(b - 100, b)):
-        y_few, end_few = problem.rows(rows)("triton")
-        assert torch.equal(y[rows], y_few)
-        assert torch.equal(end[rows], end_few)
-    assert y[-1].isfinite().all()
-
-
-@cases(operator=OPERATORS)
-def test_saved_tensors_of_more_than_2_to_the_31_elements_are_addressed_right(operator):
-    needs(60)
-    # The matrix has 52 columns of which every step saves a difference; the error of the delta rule has 16.
-    b = 2600 if operator == "self_referential" else 8200
-    problem = many_rows(operator, b)
-    last = slice(b - 100, b)
-
-    def gradients_of(problem, rows):
-        leaves = problem.leaves(problem.timed)
-        y, _ = leaves("triton")
-        return torch.autograd.grad(y[rows].float().square().sum(), list(leaves.timed.values()))
-
-    found = gradients_of(problem, last)
-    expected = gradients_of(problem.rows(last), slice(None))
-    for name, one, two in zip(problem.timed, found, expected, strict=True):
-        assert torch.equal(one[last], two), name
-        assert (two != 0).any(), name
-    # No gradient was given to the others.
-    assert all(not each[:4].any() for each in found)
-
-
-def main(words):
-    """Run the tests whose names hold one of the words, or all; say what came of each."""
-    if not torch.cuda.is_available():
-        sys.stdout.write("these tests run where torch finds a CUDA device\n")
-        return 2
-    tests = [test for name, test in globals().items() if name.startswith("test_")]
-    counts = {"pass": 0, "skip": 0, "FAIL": 0}
-    for test in tests:
-        if words and not any(word in test.__name__ for word in words):
-            continue
-        for arguments in test.combinations:
-            outcome, reason = "pass", ""
-            try:
-                test(**arguments)
-            except Skipped as skipped:
-                outcome, reason = "skip", f": {skipped}"
-            except Exception:
-                outcome, reason = "FAIL", f"\n{traceback.format_exc()}"
-            torch.cuda.empty_cache()
-            counts[outcome] += 1
-            sys.stdout.write(f"{outcome} {test.__name__}[{label(arguments)}]{reason}\n")
-            sys.stdout.flush()
-    sys.stdout.write(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + "\n")
-    return 1 if counts["FAIL"] or not counts["pass"] else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run([test for name, test in globals().items() if name.startswith("test_")], sys.argv[1:]))
