@@ -7,6 +7,8 @@ GAMES := $(VENV)/.procgen
 DOCS := $(VENV)/.docs
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
+# As `srwm` has it: threads that wait soon leave their core to others. An example cannot say so before it imports torch.
+export GOMP_SPINCOUNT ?= 1000
 
 # `make PYTHON=/path/to/python run` takes another interpreter. By default: the first of these that is new enough.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \

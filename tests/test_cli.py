@@ -64,13 +64,27 @@ def test_a_reader_that_goes_away_gets_no_stack_trace():
     assert process.returncode == 1
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("0", "0")])
-def test_large_pages_are_asked_for_unless_the_user_says_otherwise(before, after, monkeypatch, capsys):
-    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", before or "")
-    if before is None:
-        monkeypatch.delenv("THP_MEM_ALLOC_ENABLE")
+@pytest.mark.parametrize(
+    ("before", "name", "after"),
+    [
+        ({}, "THP_MEM_ALLOC_ENABLE", "1"),
+        ({"THP_MEM_ALLOC_ENABLE": "0"}, "THP_MEM_ALLOC_ENABLE", "0"),
+        ({}, "GOMP_SPINCOUNT", "1000"),
+        ({"GOMP_SPINCOUNT": "7"}, "GOMP_SPINCOUNT", "7"),
+        # GNU's OpenMP would let the number win over the user's word.
+        ({"OMP_WAIT_POLICY": "active"}, "GOMP_SPINCOUNT", None),
+    ],
+)
+def test_torch_is_told_how_to_use_a_cpu_unless_the_user_says_otherwise(before, name, after, monkeypatch, capsys):
+    monkeypatch.setattr(os, "environ", {"PATH": os.environ["PATH"], **before})
     assert main(["recipes"]) == 0
-    assert os.environ["THP_MEM_ALLOC_ENABLE"] == after
+    assert os.environ.get(name) == after
+
+
+def test_torch_is_told_before_it_is_imported():
+    # OpenMP reads its settings when it is loaded, which is when torch is.
+    code = "import sys, srwm.cli; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_version_is_the_package_version(capsys):

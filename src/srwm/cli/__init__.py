@@ -43,9 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.parser.unknown_option(unknown)
     if not hasattr(args, "run"):
         args.parser.missing_command()
-    # Read by torch when it first takes memory. Large tensors then come in pages of 2 MB where the system has them: in a
-    # training on a CPU they come and go with each step, and in small pages that takes up to a third of its time.
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    _prepare_for_torch()
     try:
         status: int = args.run(args)
         sys.stdout.flush()
@@ -64,3 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{args.parser.prog}: {error}", file=sys.stderr)
         return EXIT_FAILED
     return status
+
+
+def _prepare_for_torch() -> None:
+    """Say how torch is to work on a CPU, before it is imported; what the user has set stays."""
+    # Large tensors then come in pages of 2 MB where the system has them: in a training they come and go with each step,
+    # and in small pages that takes up to a third of its time.
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+    # How often a thread of OpenMP looks for work before it sleeps. GNU's own 300,000 times are milliseconds: where two
+    # programs share the cores, each wait then keeps the thread that is waited for from its core.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
