@@ -25,7 +25,7 @@ def two_of_each(images: ImageSet, seed: int) -> ImageSet:
     drawings = torch.rand(characters, int(images.counts.min()), generator=generator).argsort(dim=-1)[:, :2]
     # The classes of each rotation lie together, their characters in the same order.
     places = images.starts[:, None] + drawings.repeat(ROTATIONS, 1)
-    return ImageSet.of_counts(images.name, images.images[places.flatten()], [2] * len(places), images.class_names)
+    return ImageSet.of_counts(images.name, images.images[places.flatten()], [2] * len(places), list(images.class_names))
 
 
 def main() -> None:

@@ -328,7 +328,7 @@ def test_a_nan_in_a_gradient_stops_the_run_and_loses_nothing(tmp_path):
 
 
 def test_a_run_still_at_chance_is_told_of():
-    one = trainer(train={"total_steps": 100_000})
+    one = trainer(train={"total_steps": 300_000})
     at_chance, beyond = {"validation/accuracy": 0.36}, {"validation/accuracy": 0.5}
     assert one.notice(4999, at_chance) is None
     assert "still at chance after 5,000 steps" in one.notice(5000, at_chance)
