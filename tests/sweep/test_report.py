@@ -67,11 +67,14 @@ def test_report_holds_the_table_and_the_last_lines_of_what_failed(tmp_path):
     write_report(PLAN, OUTCOMES, tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert "| b | num_layers=1 | 60.00 ± 10.00 | 50.00 to 70.00 | 30.00 ± 5.00 | 25.00 to 35.00 | 3 | 0 |" in text
+    assert "| b,num_layers=1,seed=0 | 7 | 50.00 | 25.00 |\n| b,num_layers=1,seed=1 | 7 | 60.00 | 30.00 |\n" in text
     assert "Set for all: `z=1`" in text
     assert "`a,num_layers=1,seed=1`: exit status 1\n\n    so\n    it | went\n" in text
     data = json.loads((tmp_path / "report.json").read_text())
     assert data["format"] == 1
     assert [row["failed"] for row in data["rows"]] == [0, 0, 1, 3]
+    assert len(data["runs"]) == 8
+    assert data["runs"][3] == {"run": "b,num_layers=1,seed=0", "step": 7, "validation": 0.5, "test": 0.25}
     assert data["failed"][0] == {
         "run": "a,num_layers=1,seed=1",
         "reason": "exit status 1",

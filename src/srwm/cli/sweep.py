@@ -15,7 +15,8 @@ _EPILOG = """\
 The runs are every recipe with every setting of the grid and every seed. `--grid paper` is the search space of the
 paper: 768 settings of layers, sizes, dropout and learning rate; `--sample N` tries some of them. Each run is
 `srwm train` in a process of its own, in OUT/runs, with its messages in OUT/logs. At the end OUT/report.md and
-OUT/report.json hold the mean, deviation and range over the seeds. Ctrl-C lets the runs save; `--resume` goes on.
+OUT/report.json hold the mean, deviation and range over the seeds, and each run by itself. Ctrl-C lets the runs save;
+`--resume` goes on.
 
   srwm sweep omniglot-1shot omniglot-1shot-lstm --seeds 0-4 --out sweeps/omniglot
   srwm sweep fc100-5shot --grid paper --sample 40 --jobs 4 --out sweeps/fc100

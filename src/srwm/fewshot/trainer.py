@@ -150,7 +150,7 @@ class FewShotTrainer(RecordedTrainer):
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
         """Say so when a run that should long have begun to learn is still at chance."""
         accuracy = metrics.get("validation/accuracy")
-        # With the paper's Omniglot recipe (300,000 steps), 4 seeds of 12 left chance within 800, the others not by 5,000.
+        # With the paper's Omniglot recipe, 300,000 steps, 4 seeds of 12 left chance by 800, the others not by 5,000.
         patience = max(2000, self.config.train.total_steps // 60)
         if accuracy is None or step < patience or accuracy > 1.15 / self.config.task.ways:
             return None

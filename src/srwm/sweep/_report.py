@@ -1,4 +1,4 @@
-"""The report of a sweep: one row a recipe and setting, over its seeds, the same bytes for the same results."""
+"""The report of a sweep: one row a recipe and setting, then one a run; the same bytes for the same results."""
 
 import json
 import statistics
@@ -13,7 +13,7 @@ from rich.text import Text
 from srwm.runs.atomic import write_atomically
 
 from ._plan import Job, Plan, short_label
-from ._results import Outcome
+from ._results import Outcome, Result
 
 FORMAT = 1
 LONGEST_TABLE = 40
@@ -79,17 +79,24 @@ def write_report(plan: Plan, outcomes: Sequence[Outcome], out: Path) -> None:
     """Write report.md and report.json into the sweep's folder."""
     table = rows(plan, outcomes)
     failed = _failures(plan, outcomes)
+    results = {outcome.job.name: outcome.result for outcome in outcomes if outcome.result}
+    # As in the table: a reader who wants to go on with the best seed finds it under the best setting.
+    finished = [(name, results[name]) for row in table for name in row.runs if name in results]
     data = {
         "format": FORMAT,
         "seeds": plan.seeds,
         "fixed": dict(plan.fixed),
         "rows": [asdict(row) for row in table],
+        "runs": [
+            {"run": name, "step": result.step, "validation": result.score, "test": result.test}
+            for name, result in finished
+        ],
         "failed": [
             {"run": outcome.job.name, "reason": outcome.reason, "last_lines": outcome.tail} for outcome in failed
         ],
     }
     write_atomically(out / "report.json", (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
-    write_atomically(out / "report.md", _markdown(plan, table, failed).encode())
+    write_atomically(out / "report.md", _markdown(plan, table, finished, failed).encode())
 
 
 def print_report(console: Console, plan: Plan, outcomes: Sequence[Outcome], out: Path) -> None:
@@ -123,7 +130,9 @@ def _failures(plan: Plan, outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [by_name[job.name] for job in plan.jobs if job.name in by_name]
 
 
-def _markdown(plan: Plan, table: Sequence[Row], failed: Sequence[Outcome]) -> str:
+def _markdown(
+    plan: Plan, table: Sequence[Row], finished: Sequence[tuple[str, Result]], failed: Sequence[Outcome]
+) -> str:
     lines = ["# Sweep", ""]
     lines += [f"Seeds: {', '.join(map(str, plan.seeds))}.  "]
     if plan.fixed:
@@ -136,8 +145,18 @@ def _markdown(plan: Plan, table: Sequence[Row], failed: Sequence[Outcome]) -> st
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in table:
-        cells = [row.recipe, row.setting or "-", *_cells(row.validation), *_cells(row.test), str(row.n)]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in [*cells, str(row.failed)]) + " |")
+        spreads = [*_cells(row.validation), *_cells(row.test)]
+        lines.append(_line([row.recipe, row.setting or "-", *spreads, str(row.n), str(row.failed)]))
+    if finished:
+        lines += [
+            "",
+            "## Every run that finished",
+            "",
+            "| run | steps | validation | test |",
+            "| --- | ---: | ---: | ---: |",
+        ]
+    for name, result in finished:
+        lines.append(_line([name, f"{result.step:,}", _percent(result.score), _percent(result.test)]))
     if failed:
         lines += ["", "## Failed", ""]
     for outcome in failed:
@@ -145,6 +164,14 @@ def _markdown(plan: Plan, table: Sequence[Row], failed: Sequence[Outcome]) -> st
         # Indented, not fenced: a log may hold a fence of its own.
         lines += [*(f"    {line}" for line in outcome.tail), ""] if outcome.tail else []
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _percent(accuracy: float | None) -> str:
+    return "-" if accuracy is None else f"{100 * accuracy:.2f}"
 
 
 def _spread(values: Sequence[float]) -> Spread | None:
