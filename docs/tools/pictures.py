@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from curves import draw_curves, read_table
 from drawing import SIGNS, Drawing, number
 
 DOCS = Path(__file__).parent.parent
@@ -249,65 +250,22 @@ def chunks() -> str:
 
 
 def chance() -> str:
-    """Curves of how training leaves chance, from the table of docs/results/few-shot.md."""
-    steps, curves = chance_table()
-    d = Drawing(760, 330)
-    left, right, top, bottom = 60, 470, 24, 282
-
-    def place(step: float, value: float) -> tuple[float, float]:
-        return left + (right - left) * step / steps[-1], bottom - (bottom - top) * value / 100
-
-    for value in (0, 20, 40, 60, 80, 100):
-        y = place(0, value)[1]
-        d.path(
-            f"M{left} {number(y)}H{right}",
-            line="line",
-            width=1 if value != 20 else 1.4,
-            stroke_dasharray="5 4" if value == 20 else "",
-        )
-        d.text(left - 8, y + 4, f"{value}%", size=12, colour="quiet", at="end")
-    for step_ in steps:
-        d.text(place(step_, 0)[0], bottom + 18, f"{step_}", size=12, colour="quiet")
-    d.text((left + right) / 2, bottom + 38, "training steps", size=12, colour="quiet")
+    """Curves of how training leaves chance."""
+    steps, curves = read_table("few-shot.md", "`python benchmarks/at_chance.py`")
     styles = (("quiet", ""), ("q", ""), ("k", ""), ("y", ""), ("quiet", "3 4"), ("beta", ""))
-    ends: list[float] = []
-    named = sorted(zip(curves.items(), styles, strict=False), key=lambda each: -each[0][1][-1])
-    for (name, values), (colour, dashes) in named:
-        points = [place(step_, value) for step_, value in zip(steps, values, strict=True)]
-        line = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
-        d.path(line, line=colour, width=2.2, stroke_dasharray=dashes)
-        y = points[-1][1]
-        while any(abs(y - other) < 17 for other in ends):
-            y += 1
-        ends.append(y)
-        d.text(right + 10, y + 4, name, size=12, colour=colour if colour != "quiet" else "ink", at="start")
-    return d.svg()
-
-
-def chance_table() -> tuple[list[int], dict[str, list[float]]]:
-    """Read the table of `benchmarks/at_chance.py` in the results.
-
-    Raises:
-        ValueError: if it is not there any more in this form.
-    """
-    text = (DOCS / "results" / "few-shot.md").read_text(encoding="utf-8")
-    found = re.search(
-        r"^\| `python benchmarks/at_chance\.py`[^|]*\|(.*)\|\n\|[ -|]*\|\n((?:\|.*\n)+)", text, re.MULTILINE
-    )
-    if found is None:
-        raise ValueError("docs/results/few-shot.md has no table of benchmarks/at_chance.py; see docs/tools/pictures.py")
-    steps = [int(word) for word in re.findall(r"\d+", found[1])]
-    curves = {}
-    for line in found[2].splitlines():
-        name, *values = (cell.strip() for cell in line.strip("|").split("|"))
-        curves[_short(name)] = [float(value.rstrip("%")) for value in values]
-    return steps, curves
+    return draw_curves(steps, {_short(name): values for name, values in curves.items()}, styles)
 
 
 def _short(name: str) -> str:
     """A row's name, short enough to stand beside its curve."""
     name = re.sub(r" \(paper\)", "", name)
     return name.replace("features as a Conv-4 gives them", "as a Conv-4 gives them").replace("labels of size", "labels")
+
+
+def seeds() -> str:
+    """Curves of twelve seeds of one recipe."""
+    styles = (("y", ""), ("k", ""), ("q", ""), ("beta", ""), ("quiet", ""))
+    return draw_curves(*read_table("few-shot.md", "accuracy in training"), styles)
 
 
 PICTURES: dict[str, Callable[[], str]] = {
@@ -317,6 +275,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "episodes": episodes,
     "chunks": chunks,
     "chance": chance,
+    "seeds": seeds,
 }
 """What is drawn, by the name of its file."""
 
