@@ -1,4 +1,4 @@
-"""The report of the model that comes with the package is that of this model, and needs nothing from elsewhere."""
+"""The reports among the results are of the models they speak of, and need nothing from elsewhere."""
 
 import json
 import re
@@ -24,4 +24,18 @@ def test_its_figures_are_those_of_the_model():
 def test_it_has_curves_and_pictures_and_names_no_place_of_a_machine():
     for words in ("Validation accuracy", "rewriting themselves", "Which past images each answer rests on"):
         assert words in PAGE
-    assert re.findall(r"/(?:tmp|root|home|work|Users)\b|https?:", PAGE) == []
+    assert places_in(PAGE) == []
+
+
+def test_the_report_of_the_papers_recipe_has_the_figures_of_the_results():
+    page = (DOCS / "results" / f"{NAME}-paper.html").read_text(encoding="utf-8")
+    results = (DOCS / "results" / "few-shot.md").read_text(encoding="utf-8")
+    assert "97.7% ± 0.2" in page
+    assert "**97.74% ± 0.17%**" in results
+    assert f"srwm train {NAME} " in page
+    assert places_in(page) == []
+
+
+def places_in(page):
+    """Paths of a machine and addresses elsewhere."""
+    return re.findall(r"/(?:tmp|root|home|work|Users)\b|https?:", page)
