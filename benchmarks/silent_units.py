@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 import srwm
 from srwm.data import ImageSet, draw_episodes, load_images
@@ -35,13 +36,14 @@ def answering_units(model: FewShotModel, images: ImageSet) -> dict[str, tuple[in
         answers = inner > 0
         found[name] = (int(answers.flatten(0, 1).any(0).sum()), int(answers[:, -1].any(0).sum()), inner.shape[-1])
 
-    def watch(name: str, layer: nn.Module) -> None:
-        layer.register_forward_hook(lambda _layer, _inputs, inner: count(name, inner))
+    def watch(name: str, layer: nn.Module) -> RemovableHandle:
+        return layer.register_forward_hook(lambda _layer, _inputs, inner: count(name, inner))
 
-    for name, layer in feed_forward_layers(model).items():
-        watch(name, layer.expand)
+    watches = [watch(name, layer.expand) for name, layer in feed_forward_layers(model).items()]
     model.eval()
     model(to_unit(images.images[drawn.support]), drawn.support_labels, to_unit(images.images[drawn.query]))
+    for each in watches:
+        each.remove()
     return found
 
 
