@@ -11,8 +11,10 @@ import llvmlite.binding
 import numpy as np
 
 from ._calls import inlined
-from ._memory import at, load, load_first, prefetch, row_totals, store, store_first
+from ._memory import at, given, load, load_first, prefetch, row_totals, store, store_first
 from ._simd import (
+    absolute,
+    any_above,
     block_products,
     choose_first,
     exp,
@@ -168,13 +170,15 @@ def read_write_read(w, rows, columns, c, zero, v, v_result, k, g, u, u_result): 
 
 
 @by_columns
-def _two_writes_two_reads(w, rows, columns, c, zero, k, g, k2, g2, v, v_result, u, partial):  # type: ignore[no-untyped-def]
+def _two_writes_two_reads(w, rows, columns, c, zero, k, g, k2, g2, more, v, v_result, u, partial):  # type: ignore[no-untyped-def]
     g_c, g2_c, u_c, one = load(g, c, zero), load(g2, c, zero), load(u, c, zero), zeros(w, 1)
     v_sum = zero
     for i in range(rows):
         row = multiply_add(spread(k[i], zero), g_c, load(w, i * columns + c, zero))
         row = multiply_add(spread(k2[i], zero), g2_c, row)
         store(w, i * columns + c, row)
+        if given(more):
+            row = row + load(more, i * columns + c, zero)
         v_sum = multiply_add(spread(v[i], zero), row, v_sum)
         products = block_products(row, u_c)
         if c > 0:
@@ -184,15 +188,73 @@ def _two_writes_two_reads(w, rows, columns, c, zero, k, g, k2, g2, v, v_result, 
 
 
 @inlined
-def two_writes_two_reads(w, rows, columns, k, g, k2, g2, v, v_result, u, u_result, partial):  # type: ignore[no-untyped-def]
-    """Add the rank-1 matrices k g and k2 g2 to W, then set v_result = v W and u_result = W u.
+def two_writes_two_reads(w, rows, columns, k, g, k2, g2, more, v, v_result, u, u_result, partial):  # type: ignore[no-untyped-def]
+    """Add the rank-1 matrices k g and k2 g2 to W, then read W + `more`: set v_result to v times it, u_result to it u.
 
-    `partial` is scratch, a block for each row and as many more as make the rows whole blocks; those hold zeros.
+    `more` is a matrix like W, or nothing. `partial` is scratch, a block for each row and as many more as make the rows
+    whole blocks; those hold zeros.
     """
-    _two_writes_two_reads(w, rows, columns, k, g, k2, g2, v, v_result, u, partial)
+    _two_writes_two_reads(w, rows, columns, k, g, k2, g2, more, v, v_result, u, partial)
     one = zeros(w, 1)
     for i in range(0, rows, lanes(one)):
         store(u_result, i, row_totals(at(partial, i * lanes(one)), one))
+
+
+# How far columns have grown (`_checkpoints.py` says what for).
+
+
+@by_columns
+def set_limits(w, rows, columns, c, zero, growth, limits):  # type: ignore[no-untyped-def]
+    """Set limits to the largest number of each column, times `growth`."""
+    most = zero
+    for i in range(rows):
+        most = larger(absolute(load(w, i * columns + c, zero)), most)
+    store(limits, c, spread(growth, zero) * most)
+
+
+@inlined
+def set_limits_of_rows(w, rows, columns, growth, limits):  # type: ignore[no-untyped-def]
+    """Set limits to the largest number of each row, times `growth`."""
+    zero = zeros(w, 1)
+    for i in range(rows):
+        most = zero
+        for c in range(0, columns, lanes(zero)):
+            most = larger(absolute(load(w, i * columns + c, zero)), most)
+        limits[i] = growth * largest(most)
+
+
+@inlined
+def jumps(sizes, n, scale, growth, limits):  # type: ignore[no-untyped-def]
+    """Whether one of n numbers, times `scale`, is beyond its limit; such limits are set anew."""
+    zero = zeros(sizes, 1)
+    scales, jumped = spread(scale, zero), False
+    for c in range(0, n, lanes(zero)):
+        size, limit = absolute(scales * load(sizes, c, zero)), load(limits, c, zero)
+        if any_above(size, limit):
+            jumped = True
+            new = spread(growth, zero) * size
+            # Only a size beyond the limit makes it larger; the others stand `growth` times below.
+            store(limits, c, if_negative(limit - size, new, limit))
+    return jumped
+
+
+@inlined
+def raise_limits(sizes, n, scale, growth, limits):  # type: ignore[no-untyped-def]
+    """Raise limits so that none of n numbers, times `scale`, is beyond its own."""
+    zero = zeros(sizes, 1)
+    scales = spread(scale * growth, zero)
+    for c in range(0, n, lanes(zero)):
+        store(limits, c, larger(absolute(scales * load(sizes, c, zero)), load(limits, c, zero)))
+
+
+@inlined
+def largest_of(v, n):  # type: ignore[no-untyped-def]
+    """The largest of n numbers, without their signs."""
+    zero = zeros(v, 1)
+    most = zero
+    for i in range(0, n, lanes(zero)):
+        most = larger(absolute(load_first(v, i, n - i, zero)), most)
+    return largest(most)
 
 
 # Functions of vectors.

@@ -54,6 +54,16 @@ def given(_, p):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def nowhere(_, p):  # type: ignore[no-untyped-def]
+    """A pointer like p that leads nowhere."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return ir.Constant(arguments[0].type, None)
+
+    return p(p), build
+
+
+@intrinsic
 def integers(_, p):  # type: ignore[no-untyped-def]
     """The same memory, as integers of 64 bits."""
 

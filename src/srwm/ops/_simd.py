@@ -237,6 +237,27 @@ def if_negative(_, v, a, b):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def absolute(_, v):  # type: ignore[no-untyped-def]
+    """The lanes without their signs."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return _call(builder, f"llvm.fabs.{_suffix(arguments[0].type)}", arguments[0].type, arguments)
+
+    return v(v), build
+
+
+@intrinsic
+def any_above(_, a, b):  # type: ignore[no-untyped-def]
+    """Whether a lane of a is above that of b; NaNs are not."""
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        above = builder.bitcast(builder.fcmp_ordered(">", *arguments), ir.IntType(a.lanes))
+        return builder.icmp_unsigned("!=", above, ir.IntType(a.lanes)(0))
+
+    return types.boolean(a, a), build
+
+
+@intrinsic
 def exp(_, v):  # type: ignore[no-untyped-def]
     """The exponential of numbers that are not above zero, to about the last bit.
 

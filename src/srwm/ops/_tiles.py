@@ -136,6 +136,43 @@ def sum_four(a, b, c, d, lane):
 
 @triton.jit
 @no_type_check
+def column_limits(w, GROWTH: tl.constexpr):
+    """The largest number of each column, times GROWTH: [A, N, B] -> [N]."""
+    size = tl.abs(w)
+    if LANES_FIRST:
+        result = tl.max(tl.max(size, axis=2), axis=0)
+    else:
+        result = tl.max(tl.max(size, axis=0), axis=1)
+    return GROWTH * result
+
+
+@triton.jit
+@no_type_check
+def find_jumps(size, limits, last, t, GROWTH: tl.constexpr):
+    """Set limits that a size is beyond anew, and the last jumps of those columns to step t."""
+    beyond = size > limits
+    return tl.where(beyond, GROWTH * size, limits), tl.where(beyond, t, last)
+
+
+@triton.jit
+@no_type_check
+def largest_row(v):
+    """The largest number of a row vector, without its sign."""
+    return tl.max(tl.max(tl.abs(v), axis=1 if LANES_FIRST else 0), axis=0)
+
+
+@triton.jit
+@no_type_check
+def store_jump(place, jump, SHARED: tl.constexpr):
+    """Store the last jump of an interval; where several programs run a head, the last of theirs."""
+    if SHARED:
+        tl.atomic_max(place, jump)
+    else:
+        tl.store(place, jump)
+
+
+@triton.jit
+@no_type_check
 def pick(v, index, i):
     """Element i of a vector, as a scalar."""
     return tl.sum(tl.where(index == i, v, 0.0), axis=0)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._checkpoints import empty_checkpoints
 from .._checks import state_dtype
 from .._kernels import (
     contiguous,
@@ -15,6 +16,7 @@ from .._kernels import (
     requires_grad,
     runs_eagerly,
 )
+from ._saved import Saved
 
 
 def forward(
@@ -26,15 +28,15 @@ def forward(
     reset: Tensor | None,
     save: bool,
     backend: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return y, the end state, and the error v - k S of every step (empty unless `save`)."""
-    y, end, error = _empty_outputs(q, k, v, beta, state, save)
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return y, the end state, and what is saved (empty unless `save`)."""
+    y, end, *saved = _empty_outputs(q, k, v, beta, state, save)
     if q.shape[1] == 0 or end.numel() == 0:
         end.zero_() if state is None else end.copy_(state)
     else:
         inputs = contiguous(q, k, v, beta, state, reset)
-        kernels(__package__, backend).forward(*inputs, y, end, error if save else None)
-    return y, end, error
+        kernels(__package__, backend).forward(*inputs, y, end, Saved(*saved) if save else None)
+    return y, end, *saved
 
 
 def backward(
@@ -48,6 +50,8 @@ def backward(
     reset: Tensor | None,
     end: Tensor,
     error: Tensor,
+    checkpoints: Tensor,
+    last_jumps: Tensor,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of q, k, v, beta and the incoming state."""
@@ -59,20 +63,23 @@ def backward(
     g_y = torch.zeros_like(v) if dy is None else dy
     g_end = torch.zeros_like(end) if dend is None else dend
     inputs = contiguous(g_y, g_end, q, k, beta, state, reset)
-    kernels(__package__, backend).backward(*inputs, end, error, dq, dk, dv, dbeta, dstate)
+    saved = Saved(error, checkpoints, last_jumps)
+    kernels(__package__, backend).backward(*inputs, end, saved, dq, dk, dv, dbeta, dstate)
     return dq, dk, dv, dbeta, dstate
 
 
 def _empty_outputs(
     q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, save: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     b, t, h, d = q.shape
     e = v.shape[3]
     dtype = state_dtype(q, k, v, beta) if state is None else state.dtype
+    end = v.new_empty(b, h, d, e, dtype=dtype)
     return (
         v.new_empty(b, t, h, e),
-        v.new_empty(b, h, d, e, dtype=dtype),
-        v.new_empty(b, t, h, e if save else 0, dtype=dtype),
+        end,
+        end.new_empty(b, t, h, e if save else 0),
+        *empty_checkpoints(end, (b, h, d, e), t, save),
     )
 
 
@@ -86,18 +93,17 @@ def _(q, k, v, beta, state, reset, save, backend):  # type: ignore[no-untyped-de
 
 
 @_backward_op.register_fake
-def _(dy, dend, q, k, v, beta, state, reset, end, error, backend):  # type: ignore[no-untyped-def]
+def _(dy, dend, q, k, v, beta, state, reset, end, *saved_and_backend):  # type: ignore[no-untyped-def]
     row_major = torch.contiguous_format
     return (*(torch.empty_like(each, memory_format=row_major) for each in (q, k, v, beta)), torch.empty_like(end))
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     q, k, v, beta, state, reset, _, ctx.backend = inputs
-    _, end, error = output
-    # Nobody differentiates the saved errors; without this, zeros of their size would be made.
+    _, end, *saved = output
+    # Nobody differentiates what is saved; without this, zeros of their size would be made.
     ctx.set_materialize_grads(False)
-    # Going back, the matrix is undone step by step from its end; only a reset needs the incoming state.
-    ctx.save_for_backward(q, k, v, beta, state if reset is not None else None, reset, end, error)
+    ctx.save_for_backward(q, k, v, beta, state, reset, end, *saved)
     ctx.has_state = state is not None
 
 
@@ -132,9 +138,9 @@ def run(
     needs_grad = requires_grad(q, k, v, beta, state)
     inputs = (q, k, v, beta, state, reset, needs_grad, backend)
     if not runs_eagerly(q, k, v, beta, state):
-        y, end, _ = _forward_op(*inputs)
+        y, end, *_ = _forward_op(*inputs)
     elif needs_grad:
         y, end = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
     else:
-        y, end, _ = forward(*inputs)
+        y, end, *_ = forward(*inputs)
     return y, end

@@ -8,33 +8,42 @@ one, because it lies far away in memory.
 import numpy as np
 from torch import Tensor
 
+from .. import _checkpoints
 from .._calls import RESET, Loop, contents, enter, inlined, next_share
 from .._loops import (
     clear,
     dot,
     expect_to_read,
     expect_to_write,
+    jumps,
+    largest_of,
     padded,
     put,
+    raise_limits,
     read,
     read_write_read,
+    set_limits,
+    set_limits_of_rows,
     take,
     two_writes_two_reads,
     write,
     write_read,
 )
-from .._memory import at, given, load, load_first, pointer, store
-from .._simd import lanes, spread, zeros
+from .._memory import at, given, load, load_first, nowhere, pointer, store
+from .._simd import lanes, multiply_add, spread, zeros
 from .._threads import over_heads, segments
+from ._saved import GROWTH, Saved
 
 
 @Loop
 def _forward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 4, 5, 8)
-    steps, heads, d, e = sizes
-    w, old, error, update, y = scratch
-    q_table, k_table, v_table, beta_table, state, y_table, end, error_table = tables
+    sizes, scratch, tables = contents(told, thread, call, 6, 6, 9)
+    steps, heads, d, e, interval, jumps_at = sizes
+    w, old, error, update, y, limits = scratch
+    q_table, k_table, v_table, beta_table, state, y_table, end, error_table, checkpoints = tables
+    last_jumps = pointer(jumps_at, np.int32(0))
+    intervals = (steps + interval - 1) // interval
     reset = told[RESET]
     is_reset = pointer(reset, np.uint8(0))
     has_state, save = given(state), given(error_table)
@@ -48,10 +57,21 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
             if has_state:
                 for i in range(d):
                     take(at(state, (head * d + i) * e), e, at(w, i * columns))
+            jump, left, is_start = -1, interval, True
             for t in range(steps):
                 n = (b * steps + t) * heads + h
+                if save and left == 0:
+                    left, is_start = interval, True
+                    last_jumps[head * intervals + t // interval - 1] = jump
+                    stored = at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * e)
+                    for i in range(d):
+                        put(at(w, i * columns), e, at(stored, i * e))
                 if reset != 0 and is_reset[b * steps + t]:
                     clear(w, d * columns)
+                    is_start = True
+                if save and is_start:
+                    set_limits(w, d, columns, GROWTH, limits)
+                left -= 1
                 q, k = at(q_table, n * d), at(k_table, n * d)
                 read(w, d, columns, k, old)
                 rate = spread(beta_table[n], none)
@@ -67,8 +87,16 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                 expect_to_read(at(beta_table, n + heads), 1)
                 expect_to_write(at(y_table, (n + heads) * e), e)
                 if save:
+                    if is_start:
+                        # No jump: what undoing it leaves touches nothing but the gradient of its own key.
+                        raise_limits(update, e, largest_of(k, d), GROWTH, limits)
+                        is_start = False
+                    if jumps(update, e, largest_of(k, d), GROWTH, limits):
+                        jump = t
                     put(error, e, at(error_table, n * e))
                     expect_to_write(at(error_table, (n + heads) * e), e)
+            if save:
+                last_jumps[head * intervals + intervals - 1] = jump
             for i in range(d):
                 put(at(w, i * columns), e, at(end, (head * d + i) * e))
         first, last = next_share(told, thread, True)
@@ -84,21 +112,34 @@ def _set_transposed(w, d, e, state):  # type: ignore[no-untyped-def]
             w[c * columns + i] = state[i * e + c]
 
 
+@inlined
+def _take_update(n, d, e, k_table, beta_table, error_table, k, update):  # type: ignore[no-untyped-def]
+    """Take the k of a step and compute what it wrote under it."""
+    take(at(k_table, n * d), d, k)
+    none = zeros(k, 1)
+    rate = spread(beta_table[n], none)
+    for c in range(0, e, lanes(none)):
+        store(update, c, rate * load_first(error_table, n * e + c, e - c, none))
+
+
 @Loop
 def _backward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 4, 14, 13)
-    steps, heads, d, e = sizes
-    w, g, partial, dy, update, undo, kg, de, minus_de, k, dq, dk, old, k_none = scratch
-    dy_table, dend, q_table, k_table, beta_table, state, end, error_table = tables[:8]
-    dq_table, dk_table, dv_table, dbeta_table, dstate = tables[8:]
+    sizes, scratch, tables = contents(told, thread, call, 6, 15, 14)
+    steps, heads, d, e, interval, jumps_at = sizes
+    w, g, partial, limits, dy, update, undo, kg, de, minus_de, k, dq, dk, old, k_none = scratch
+    dy_table, dend, q_table, k_table, beta_table, state, end, error_table, checkpoints = tables[:9]
+    dq_table, dk_table, dv_table, dbeta_table, dstate = tables[9:]
     reset = told[RESET]
     segment = pointer(reset, 0)
+    last_jumps = pointer(jumps_at, np.int32(0))
+    intervals = (steps + interval - 1) // interval
     columns, rows = padded(e, w), padded(d, w)
     none = zeros(w, 1)
     first, last = next_share(told, thread, False)
     if first < last:
         clear(k_none, d)
+        clear(limits, e)
         clear(partial, rows * lanes(none))
     while first < last:
         for head in range(first, last):
@@ -107,6 +148,10 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
             _set_transposed(w, d, e, at(end, head * d * e))
             for i in range(d):
                 take(at(dend, (head * d + i) * e), e, at(g, i * columns))
+            base = (steps - 1) // interval * interval
+            if reset != 0:
+                base = max(base, segment[b * steps + steps - 1])
+            stop = max(base, last_jumps[head * intervals + intervals - 1])
             is_end = True
             for t in range(steps - 1, -1, -1):
                 n = (b * steps + t) * heads + h
@@ -116,11 +161,9 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     k_after = k_none
                 rate = spread(beta_table[n], none)
                 take(at(dy_table, n * e), e, dy)
-                take(at(k_table, n * d), d, k)
+                _take_update(n, d, e, k_table, beta_table, error_table, k, update)
                 for c in range(0, e, lanes(none)):
-                    update_c = rate * load_first(error_table, n * e + c, e - c, none)
-                    store(update, c, update_c)
-                    store(undo, c, none - update_c)
+                    store(undo, c, none - load(update, c, none))
                 expect_to_read(at(dy_table, (n - heads) * e), e)
                 expect_to_read(at(q_table, (n - heads) * d), d)
                 expect_to_read(at(k_table, (n - heads) * d), d)
@@ -132,14 +175,46 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                 expect_to_write(at(dbeta_table, n - heads), 1)
                 # What the step after this one takes from g is computed together with what this one adds to it.
                 q = at(q_table, n * d)
-                two_writes_two_reads(g, d, columns, k_after, minus_de, q, dy, k, kg, update, dk, partial)
+                two_writes_two_reads(g, d, columns, k_after, minus_de, q, dy, nowhere(g), k, kg, update, dk, partial)
                 dbeta_table[n] = dot(kg, at(error_table, n * e), e)
                 for c in range(0, e, lanes(none)):
                     de_c = rate * load(kg, c, none)
                     store(de, c, de_c)
                     store(minus_de, c, none - de_c)
                 put(de, e, at(dv_table, n * e))
-                read_write_read(w, e, rows, dy, dq, undo, k, de, old)
+                is_base = t == base
+                if t == stop:
+                    # The matrix before this step cannot be had by undoing: it is written again.
+                    along = dot(update, dy, e)
+                    if reset != 0 and base == segment[b * steps + t] or base == 0 and not given(state):
+                        clear(w, e * rows)
+                        clear(limits, e)
+                    else:
+                        if base == 0:
+                            _set_transposed(w, d, e, at(state, head * d * e))
+                        else:
+                            stored = at(checkpoints, (head * (intervals - 1) + base // interval - 1) * d * e)
+                            _set_transposed(w, d, e, stored)
+                        if t > base:
+                            set_limits_of_rows(w, e, rows, GROWTH, limits)
+                    stop = base
+                    if t > base:
+                        for s in range(base, t):
+                            each = (b * steps + s) * heads + h
+                            _take_update(each, d, e, k_table, beta_table, error_table, k, update)
+                            write(w, e, rows, update, k)
+                            if s == base:
+                                raise_limits(update, e, largest_of(k, d), GROWTH, limits)
+                            if jumps(update, e, largest_of(k, d), GROWTH, limits):
+                                stop = s
+                    # What is read after the step: from before it, and from what it wrote.
+                    read(w, e, rows, dy, dq)
+                    for i in range(0, d, lanes(none)):
+                        k_i = load_first(k_table, n * d + i, d - i, none)
+                        store(dq, i, multiply_add(spread(along, none), k_i, load(dq, i, none)))
+                    read(w, e, rows, de, old)
+                else:
+                    read_write_read(w, e, rows, dy, dq, undo, k, de, old)
                 put(dq, d, at(dq_table, n * d))
                 for i in range(0, d, lanes(none)):
                     store(dk, i, load(dk, i, none) - load(old, i, none))
@@ -151,19 +226,12 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     clear(g, d * columns)
                 elif t == 0:
                     write(g, d, columns, k_after, minus_de)
-                if is_end and t > 0:
-                    # What stood before the reset is lost; write it again from the start of its segment.
-                    start = segment[b * steps + t - 1]
-                    clear(w, e * rows)
-                    if start < 0 and given(state):
-                        _set_transposed(w, d, e, at(state, head * d * e))
-                    for s in range(max(start, 0), t):
-                        n = (b * steps + s) * heads + h
-                        rate = spread(beta_table[n], none)
-                        take(at(k_table, n * d), d, k)
-                        for c in range(0, e, lanes(none)):
-                            store(update, c, rate * load_first(error_table, n * e + c, e - c, none))
-                        write(w, e, rows, update, k)
+                if is_base and t > 0:
+                    base = (t - 1) // interval * interval
+                    if reset != 0:
+                        base = max(base, segment[b * steps + t - 1])
+                    # What stood before a reset is not at hand: undoing cannot go on from there.
+                    stop = t - 1 if is_end else max(base, last_jumps[head * intervals + (t - 1) // interval])
             for i in range(d):
                 put(at(g, i * columns), e, at(dstate, (head * d + i) * e))
         first, last = next_share(told, thread, True)
@@ -178,19 +246,20 @@ def forward(
     reset: Tensor | None,
     y: Tensor,
     end: Tensor,
-    error: Tensor | None,
+    saved: Saved | None,
 ) -> None:
-    """Fill y, end and, where they are kept, the errors."""
+    """Fill y, end and what is saved."""
     b, t, h, d = q.shape
     e = v.shape[3]
+    error, checkpoints, last_jumps = saved or (None,) * 3
     over_heads(
         _forward_heads,
         heads=b * h,
         work=3 * t * end.numel(),
-        scratch=((d, e), *[(1, e)] * 4),
-        sizes=(t, h, d, e),
+        scratch=((d, e), *[(1, e)] * 5),
+        sizes=(t, h, d, e, _checkpoints.steps_between(d), 0 if last_jumps is None else last_jumps.data_ptr()),
         reset=reset,
-        tables=(q, k, v, beta, state, y, end, error),
+        tables=(q, k, v, beta, state, y, end, error, checkpoints),
     )
 
 
@@ -203,7 +272,7 @@ def backward(
     state: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
-    error: Tensor,
+    saved: Saved,
     dq: Tensor,
     dk: Tensor,
     dv: Tensor,
@@ -217,8 +286,8 @@ def backward(
         _backward_heads,
         heads=b * h,
         work=7 * t * end.numel(),
-        scratch=((e, d), (d, e), (d + 15, 1), *[(1, e)] * 6, *[(1, d)] * 5),
-        sizes=(t, h, d, e),
+        scratch=((e, d), (d, e), (d + 15, 1), *[(1, e)] * 7, *[(1, d)] * 5),
+        sizes=(t, h, d, e, _checkpoints.steps_between(d), saved.last_jumps.data_ptr()),
         reset=segments(reset),
-        tables=(dy, dend, q, k, beta, state, end, error, dq, dk, dv, dbeta, dstate),
+        tables=(dy, dend, q, k, beta, state, end, saved.error, saved.checkpoints, dq, dk, dv, dbeta, dstate),
     )

@@ -13,16 +13,30 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .. import _checkpoints
 from .._kernels import segments
-from .._tiles import load_tile, outer, rows, store_tile, sum_both, vec_mat, zeros
+from .._tiles import (
+    column_limits,
+    find_jumps,
+    largest_row,
+    load_tile,
+    outer,
+    rows,
+    store_jump,
+    store_tile,
+    sum_both,
+    vec_mat,
+    zeros,
+)
+from ._saved import GROWTH, Saved
 
 
-@triton.jit(do_not_specialize=["unit", "steps", "heads", "state_columns"])
+@triton.jit(do_not_specialize=["unit", "steps", "heads", "state_columns", "interval"])
 @no_type_check
 def delta_rule_fwd_kernel(
-    q, k, v, beta, state, state_columns, reset, y, end, error, steps, heads, unit,
+    q, k, v, beta, state, state_columns, reset, y, end, error, checkpoints, jumps, steps, heads, unit, interval,
     D: tl.constexpr, E: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
-    SAVE: tl.constexpr, HAS_RESET: tl.constexpr,
+    SAVE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, SHARED: tl.constexpr,
 ):  # fmt: skip
     """Run one block of columns through the sequence."""
     head = tl.program_id(0).to(tl.int64)
@@ -44,63 +58,216 @@ def delta_rule_fwd_kernel(
 
     # Without a state no column is loaded, but the load must stand here: the compiler lays the tile out by it.
     w = load_tile(state + head * D * E, 0, row, col, D, state_columns, E, unit, ACC)
+    if SAVE:
+        intervals = (steps + interval - 1) // interval
+        checkpoints += head * (intervals - 1) * D * E
+        jumps += head * intervals
+        # The last steps at which an update was beyond its limit (see `../_checkpoints.py`).
+        jump = tl.full(col.shape, -1, tl.int32)
 
     # The next step's inputs are asked for before this step's work, which hides the way to memory.
     next_q = tl.load(q + row, mask=in_row, other=0.0)
     next_k = tl.load(k + row, mask=in_row, other=0.0)
     next_v = tl.load(v + col, mask=in_col, other=0.0)
     next_beta = tl.load(beta)
-    for t in range(steps):
-        if HAS_RESET:
-            if tl.load(reset + t) != 0:
-                w = zeros(row, BLOCK, ACC)
-        b_q = next_q.to(ACC)
-        b_k = next_k.to(ACC)
-        b_v = next_v.to(ACC)
-        b_beta = next_beta.to(ACC)
-        ahead = tl.minimum(t + 1, steps - 1) * heads
-        next_q = tl.load(q + ahead * D + row, mask=in_row, other=0.0)
-        next_k = tl.load(k + ahead * D + row, mask=in_row, other=0.0)
-        next_v = tl.load(v + ahead * E + col, mask=in_col, other=0.0)
-        next_beta = tl.load(beta + ahead)
-
-        b_error = b_v - vec_mat(b_k, w)
-        w += outer(b_k, b_beta * b_error)
-        here = t * heads
-        tl.store(y + here * E + col, vec_mat(b_q, w), mask=in_col)
+    for first_step in range(0, steps, interval):
         if SAVE:
-            tl.store(error + here * E + col, b_error, mask=in_col)
+            limit = column_limits(w, GROWTH)
+            # A first step is no jump: what undoing it leaves touches nothing but the gradient of its own key.
+            start = first_step
+            if first_step > 0:
+                store_tile(checkpoints, 0, row, col, D, E, E, unit, w)
+                checkpoints += D * E
+        for t in range(first_step, tl.minimum(first_step + interval, steps)):
+            if HAS_RESET:
+                if tl.load(reset + t) != 0:
+                    w = zeros(row, BLOCK, ACC)
+                    if SAVE:
+                        limit = column_limits(w, GROWTH)
+                        start = t
+            b_q = next_q.to(ACC)
+            b_k = next_k.to(ACC)
+            b_v = next_v.to(ACC)
+            b_beta = next_beta.to(ACC)
+            ahead = tl.minimum(t + 1, steps - 1) * heads
+            next_q = tl.load(q + ahead * D + row, mask=in_row, other=0.0)
+            next_k = tl.load(k + ahead * D + row, mask=in_row, other=0.0)
+            next_v = tl.load(v + ahead * E + col, mask=in_col, other=0.0)
+            next_beta = tl.load(beta + ahead)
+
+            b_error = b_v - vec_mat(b_k, w)
+            b_update = b_beta * b_error
+            w += outer(b_k, b_update)
+            if SAVE:
+                size = tl.abs(b_update) * largest_row(b_k)
+                limit = tl.where(t == start, tl.maximum(limit, GROWTH * size), limit)
+                limit, jump = find_jumps(size, limit, jump, t, GROWTH)
+            here = t * heads
+            tl.store(y + here * E + col, vec_mat(b_q, w), mask=in_col)
+            if SAVE:
+                tl.store(error + here * E + col, b_error, mask=in_col)
+        if SAVE:
+            store_jump(jumps, tl.max(jump, axis=0), SHARED)
+            jumps += 1
 
     store_tile(end + head * D * E, 0, row, col, D, E, E, unit, w)
 
 
 @triton.jit
 @no_type_check
-def _load_step(t, dy, q, k, beta, error, heads, row, col, D: tl.constexpr, E: tl.constexpr):
-    """Everything the backward pass reads of one step."""
+def _load_update(t, k, beta, error, heads, row, col, D: tl.constexpr, E: tl.constexpr):
+    """What one step wrote, and under which key."""
     step = t * heads
-    b_q = tl.load(q + step * D + row, mask=row < D, other=0.0)
     b_k = tl.load(k + step * D + row, mask=row < D, other=0.0)
     b_beta = tl.load(beta + step)
-    b_dy = tl.load(dy + step * E + col, mask=col < E, other=0.0)
     b_error = tl.load(error + step * E + col, mask=col < E, other=0.0)
-    return b_q, b_k, b_beta, b_dy, b_error
+    return b_k, b_beta, b_error
 
 
-@triton.jit(do_not_specialize=["unit", "steps", "heads"])
+@triton.jit
+@no_type_check
+def _load_inputs(t, dy, q, heads, row, col, D: tl.constexpr, E: tl.constexpr):
+    """What else the backward pass reads of one step."""
+    step = t * heads
+    b_q = tl.load(q + step * D + row, mask=row < D, other=0.0)
+    b_dy = tl.load(dy + step * E + col, mask=col < E, other=0.0)
+    return b_q, b_dy
+
+
+@triton.jit
+@no_type_check
+def _write_again(
+    base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
+    D: tl.constexpr, E: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr,
+    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr,
+):  # fmt: skip
+    """The matrix before step t, from where an interval or an episode begins with step `base`; and the last jump."""
+    is_reset = base < 0
+    if HAS_RESET:
+        is_reset = tl.load(segment + t) == base
+    w = zeros(row, BLOCK, ACC)
+    if not is_reset:
+        if base > 0:
+            w = load_tile(checkpoints + (base // interval - 1) * D * E, 0, row, col, D, E, E, unit, ACC)
+        elif HAS_STATE:
+            w = load_tile(state, 0, row, col, D, E, E, unit, ACC)
+    limit = column_limits(w, GROWTH)
+    jump = tl.full(col.shape, -1, tl.int32)
+    for s in range(base, t):
+        b_k, b_beta, b_error = _load_update(s, k, beta, error, heads, row, col, D, E)
+        b_k = b_k.to(ACC)
+        write = b_beta.to(ACC) * b_error
+        w += outer(b_k, write)
+        size = tl.abs(write) * largest_row(b_k)
+        limit = tl.where(s == base, tl.maximum(limit, GROWTH * size), limit)
+        limit, jump = find_jumps(size, limit, jump, s, GROWTH)
+    return w, tl.max(jump, axis=0)
+
+
+@triton.jit
+@no_type_check
+def _go_back(
+    dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
+    steps, heads, row, col, unit, interval, intervals,
+    D: tl.constexpr, E: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr,
+    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, JUMPS: tl.constexpr,
+):  # fmt: skip
+    """Run one block of columns back through the sequence.
+
+    Where nothing jumps (`JUMPS` is false), each interval is undone from its end in one go. The way with jumps and
+    resets needs so many registers that it has a copy of the loop for itself.
+    """
+    in_row = row < D
+    in_col = col < E
+    # w is the matrix, g the gradient of the loss with respect to it; both start from the end of the sequence.
+    w = load_tile(end, 0, row, col, D, E, E, unit, ACC)
+    g = load_tile(dend, 0, row, col, D, E, E, unit, ACC)
+    # A stretch is undone in one go: an interval or, where it has jumps or resets, a part of one.
+    stretches = intervals
+    if JUMPS:
+        stretches = steps
+    t = steps - 1
+    # Whether w is the matrix after step t.
+    at_hand = t >= 0
+    for _ in range(stretches):
+        t_here = tl.maximum(t, 0)
+        next_q, next_dy = _load_inputs(t_here, dy, q, heads, row, col, D, E)
+        next_k, next_beta, next_error = _load_update(t_here, k, beta, error, heads, row, col, D, E)
+        # From step `base` on the matrix can be written again.
+        base = t_here // interval * interval
+        last = base
+        written = t < 0
+        if (t >= 0) & (t + 1 < steps) & ((t + 1) % interval == 0):
+            w = load_tile(checkpoints + t_here // interval * D * E, 0, row, col, D, E, E, unit, ACC)
+            at_hand = t >= 0
+        if JUMPS:
+            jump = tl.load(jumps + t_here // interval)
+            if HAS_RESET:
+                base = tl.maximum(base, tl.load(segment + t_here))
+            written = (t >= 0) & ((t <= jump) | (not at_hand))
+            if written:
+                w, jump = _write_again(
+                    base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
+                    D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH,
+                )  # fmt: skip
+            # The updates after the last jump can be undone. When all steps are done, no stretch has any.
+            last = tl.where(t >= 0, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
+        for i in range(t - last + 1):
+            here = (t - i) * heads
+            b_q = next_q.to(ACC)
+            b_k = next_k.to(ACC)
+            b_beta = next_beta.to(ACC)
+            b_dy = next_dy.to(ACC)
+            b_error = next_error
+            t_next = tl.maximum(t - i - 1, 0)
+            next_q, next_dy = _load_inputs(t_next, dy, q, heads, row, col, D, E)
+            next_k, next_beta, next_error = _load_update(t_next, k, beta, error, heads, row, col, D, E)
+
+            write = b_beta * b_error
+            if JUMPS:
+                # What was written again is the matrix before this step already.
+                w -= outer(b_k, tl.where(written & (i == 0), 0.0, write))
+                share_q = (w + outer(b_k, write)) * b_dy[None, :, None]
+            else:
+                share_q = w * b_dy[None, :, None]
+                w -= outer(b_k, write)
+            g += outer(b_q, b_dy)
+            kg = vec_mat(b_k, g)
+            b_dv = b_beta * kg
+            share_k = g * write[None, :, None] - w * b_dv[None, :, None]
+            g -= outer(b_k, b_dv)
+
+            b_dq, b_dk = sum_both(share_q, share_k)
+            tl.store(dq + here * D + row, b_dq, mask=in_row)
+            tl.store(dk + here * D + row, b_dk, mask=in_row)
+            tl.store(dv + here * E + col, b_dv, mask=in_col)
+            tl.store(dbeta + here, tl.sum(kg * b_error, axis=0))
+
+        if HAS_RESET:
+            if t >= 0:
+                # What stood before a reset is not at hand.
+                at_hand = tl.load(segment + last) != last
+            if (t >= 0) & (not at_hand):
+                # Before this step the matrix was zero, whatever went before: no gradient goes further back.
+                g = zeros(row, BLOCK, ACC)
+        t = last - 1
+
+    store_tile(dstate, 0, row, col, D, E, E, unit, g)
+
+
+@triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
 @no_type_check
 def delta_rule_bwd_kernel(
-    dy, dend, q, k, beta, state, segment, end, error, dq, dk, dv, dbeta, dstate, steps, heads, unit,
+    dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
+    steps, heads, unit, interval,
     D: tl.constexpr, E: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
-    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr,
+    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr,
 ):  # fmt: skip
-    """Run one block of columns back through the sequence, undoing each update."""
+    """Run one block of columns back through the sequence, undoing updates."""
     head = tl.program_id(0).to(tl.int64)
     heads = heads.to(tl.int64)
     row = rows(ROWS, LANES)
     col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    in_row = row < D
-    in_col = col < E
 
     first = (head // heads) * steps * heads + head % heads
     dy += first * E
@@ -116,56 +283,30 @@ def delta_rule_bwd_kernel(
     dbeta += shares
     segment += (head // heads) * steps
     matrix = head * D * E
+    end += matrix
+    dend += matrix
+    state += matrix
+    dstate += matrix
+    intervals = (steps + interval - 1) // interval
+    checkpoints += head * (intervals - 1) * D * E
+    jumps += head * intervals
 
-    zero = zeros(row, BLOCK, ACC)
-    # w is the matrix, g the gradient of the loss with respect to it; both start from the end of the sequence.
-    w = load_tile(end + matrix, 0, row, col, D, E, E, unit, ACC)
-    g = load_tile(dend + matrix, 0, row, col, D, E, E, unit, ACC)
-
-    next_q, next_k, next_beta, next_dy, next_error = _load_step(steps - 1, dy, q, k, beta, error, heads, row, col, D, E)
-    for i in range(steps):
-        t = steps - 1 - i
-        b_q = next_q.to(ACC)
-        b_k = next_k.to(ACC)
-        b_beta = next_beta.to(ACC)
-        b_dy = next_dy.to(ACC)
-        b_error = next_error
-        next_q, next_k, next_beta, next_dy, next_error = _load_step(
-            tl.maximum(t - 1, 0), dy, q, k, beta, error, heads, row, col, D, E
-        )
-
-        share_q = w * b_dy[None, :, None]
-        g += outer(b_q, b_dy)
-        write = b_beta * b_error
-        w -= outer(b_k, write)
-        kg = vec_mat(b_k, g)
-        b_dv = b_beta * kg
-        share_k = g * write[None, :, None] - w * b_dv[None, :, None]
-        g -= outer(b_k, b_dv)
-
-        b_dq, b_dk = sum_both(share_q, share_k)
-        here = t * heads
-        tl.store(dq + here * D + row, b_dq, mask=in_row)
-        tl.store(dk + here * D + row, b_dk, mask=in_row)
-        tl.store(dv + here * E + col, b_dv, mask=in_col)
-        tl.store(dbeta + here, tl.sum(kg * b_error, axis=0))
-
-        if HAS_RESET:
-            if tl.load(segment + t) == t:
-                # Before this step the matrix was zero: no gradient goes further back.
-                g = zero
-                if t > 0:
-                    # What stood before the reset is lost; write it again from the start of its segment.
-                    start = tl.load(segment + t - 1)
-                    w = zero
-                    if HAS_STATE:
-                        if start < 0:
-                            w = load_tile(state + matrix, 0, row, col, D, E, E, unit, ACC)
-                    for s in range(tl.maximum(start, 0), t):
-                        _, s_k, s_beta, _, s_error = _load_step(s, dy, q, k, beta, error, heads, row, col, D, E)
-                        w += outer(s_k.to(ACC), s_beta.to(ACC) * s_error)
-
-    store_tile(dstate + matrix, 0, row, col, D, E, E, unit, g)
+    jumped = steps < 0
+    if HAS_RESET:
+        jumped = steps > 0
+    else:
+        for j in range(intervals):
+            jumped = jumped | (tl.load(jumps + j) >= 0)
+    if jumped:
+        _go_back(
+            dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
+            steps, heads, row, col, unit, interval, intervals, D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH, True,
+        )  # fmt: skip
+    elif not HAS_RESET:
+        _go_back(
+            dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
+            steps, heads, row, col, unit, interval, intervals, D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH, False,
+        )  # fmt: skip
 
 
 class _Launch(NamedTuple):
@@ -211,16 +352,20 @@ def forward(
     reset: Tensor | None,
     y: Tensor,
     end: Tensor,
-    error: Tensor | None,
+    saved: Saved | None,
 ) -> None:
-    """Fill y, end and the saved errors."""
+    """Fill y, end and what is saved."""
     b, t, h, d = q.shape
+    error, checkpoints, jumps = saved or (end,) * 3
     blocks, constants = _constants(d, v.shape[3], end.dtype, False)
+    if saved is not None and blocks > 1:
+        jumps.fill_(-1)
     with torch.cuda.device_of(q):
         delta_rule_fwd_kernel[(b * h, blocks)](
             q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
-            q if reset is None else reset.view(torch.uint8), y, end, end if error is None else error, t, h, 1,
-            SAVE=error is not None, HAS_RESET=reset is not None, **constants,
+            q if reset is None else reset.view(torch.uint8), y, end, error, checkpoints, jumps,
+            t, h, 1, t if saved is None else _checkpoints.steps_between(d),
+            SAVE=saved is not None, HAS_RESET=reset is not None, GROWTH=GROWTH, SHARED=blocks > 1, **constants,
         )  # fmt: skip
 
 
@@ -233,7 +378,7 @@ def backward(
     state: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
-    error: Tensor,
+    saved: Saved,
     dq: Tensor,
     dk: Tensor,
     dv: Tensor,
@@ -250,8 +395,8 @@ def backward(
     with torch.cuda.device_of(q):
         delta_rule_bwd_kernel[(b * h, blocks)](
             dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end,
-            error, shares[0], shares[1], dv, shares[2], dstate, t, h, 1,
-            HAS_STATE=state is not None, HAS_RESET=reset is not None, **constants,
+            *saved, shares[0], shares[1], dv, shares[2], dstate, t, h, 1, _checkpoints.steps_between(d),
+            HAS_STATE=state is not None, HAS_RESET=reset is not None, GROWTH=GROWTH, **constants,
         )  # fmt: skip
     if blocks > 1:
         for gradient, share in zip((dq, dk, dbeta), shares, strict=True):

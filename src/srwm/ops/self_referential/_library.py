@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._checkpoints import empty_checkpoints
 from .._kernels import (
     contiguous,
     kernels,
@@ -14,6 +15,7 @@ from .._kernels import (
     requires_grad,
     runs_eagerly,
 )
+from ._saved import Saved
 
 
 def forward(
@@ -24,11 +26,11 @@ def forward(
     learning_rates: int,
     save: bool,
     backend: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return y, the end state, and q, k, beta, difference of every step (empty unless `save`)."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return y, the end state, and what is saved (empty unless `save`)."""
     saved = _empty_saved(x, weight, learning_rates, save)
     y, end = _launch(x, weight, state, reset, learning_rates, saved if save else None, backend)
-    return y, end, saved[0], saved[1], saved[2], saved[3]
+    return y, end, *saved
 
 
 def _launch(
@@ -37,7 +39,7 @@ def _launch(
     state: Tensor | None,
     reset: Tensor | None,
     learning_rates: int,
-    saved: list[Tensor] | None,
+    saved: Saved | None,
     backend: str,
 ) -> tuple[Tensor, Tensor]:
     y, end = _empty_outputs(x, weight, learning_rates)
@@ -61,6 +63,8 @@ def backward(
     k: Tensor,
     beta: Tensor,
     difference: Tensor,
+    checkpoints: Tensor,
+    last_jumps: Tensor,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of x, weight and the incoming state."""
@@ -68,17 +72,14 @@ def backward(
     if x.shape[1] == 0 or end.numel() == 0:
         return dx.zero_(), torch.zeros_like(weight), torch.zeros_like(end) if dend is None else dend.clone()
     dstate = torch.empty_like(end)
-    # Where the state is reset, the gradient of the matrix goes to `weight` alone.
-    dreset = None if reset is None else torch.zeros_like(end)
+    # Without resets and a gradient of the end state, what reaches the state reaches `weight`, too.
+    apart = reset is not None or dend is not None
+    dweight = torch.zeros_like(end) if apart else None
     g_y = x.new_zeros(*x.shape[:3], weight.shape[2] - 2 * x.shape[3] - beta.shape[3]) if dy is None else dy
-    g_end = torch.zeros_like(end) if dend is None else dend
-    inputs = contiguous(g_y, g_end, x, weight, state, reset)
-    kernels(__package__, backend).backward(*inputs, end, (q, k, beta, difference), dx, dstate, dreset)
-    # w_0 = weight + state and end = w_T - weight, so weight gathers both gradients.
-    dweight = (dstate if dend is None else dstate - dend).sum(0)
-    if dreset is not None:
-        dweight += dreset.sum(0)
-    return dx, dweight, dstate
+    inputs = contiguous(g_y, dend, x, weight, state, reset)
+    saved = Saved(q, k, beta, difference, checkpoints, last_jumps)
+    kernels(__package__, backend).backward(*inputs, end, saved, dx, dstate, dweight)
+    return dx, (dstate if dweight is None else dweight).sum(0), dstate
 
 
 def _empty_outputs(x: Tensor, weight: Tensor, learning_rates: int) -> tuple[Tensor, Tensor]:
@@ -87,10 +88,12 @@ def _empty_outputs(x: Tensor, weight: Tensor, learning_rates: int) -> tuple[Tens
     return x.new_empty(b, t, h, m - 2 * d - learning_rates), weight.new_empty(b, h, d, m)
 
 
-def _empty_saved(x: Tensor, weight: Tensor, learning_rates: int, save: bool) -> list[Tensor]:
+def _empty_saved(x: Tensor, weight: Tensor, learning_rates: int, save: bool) -> Saved:
     b, t, h, d = x.shape
-    sizes = (d, d, learning_rates, weight.shape[2]) if save else (0, 0, 0, 0)
-    return [weight.new_empty(b, t, h, size) for size in sizes]
+    m = weight.shape[2]
+    sizes = (d, d, learning_rates, m) if save else (0, 0, 0, 0)
+    q, k, beta, difference = (weight.new_empty(b, t, h, size) for size in sizes)
+    return Saved(q, k, beta, difference, *empty_checkpoints(weight, (b, h, d, m), t, save))
 
 
 _forward_op = torch.library.custom_op("srwm::self_referential", forward, mutates_args=())
@@ -103,7 +106,7 @@ def _(x, weight, state, reset, learning_rates, save, backend):  # type: ignore[n
 
 
 @_backward_op.register_fake
-def _(dy, dend, x, weight, state, reset, end, q, k, beta, difference, backend):  # type: ignore[no-untyped-def]
+def _(dy, dend, x, weight, state, reset, end, *saved_and_backend):  # type: ignore[no-untyped-def]
     row_major = torch.contiguous_format
     return torch.empty_like(x, memory_format=row_major), torch.empty_like(weight), torch.empty_like(end)
 
@@ -113,8 +116,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     _, end, *saved = output
     # Nobody differentiates the saved vectors; without this, zeros of their size would be made for each of them.
     ctx.set_materialize_grads(False)
-    # Going back, the matrix is undone step by step from its end; only a reset needs the incoming state.
-    ctx.save_for_backward(x, weight, state if reset is not None else None, reset, end, *saved)
+    ctx.save_for_backward(x, weight, state, reset, end, *saved)
     ctx.has_state = state is not None
 
 

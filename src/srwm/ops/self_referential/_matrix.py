@@ -9,7 +9,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from .._tiles import load_tile, store_tile
+from .._tiles import column_limits, load_tile, store_tile
 
 
 @triton.jit
@@ -45,3 +45,22 @@ def store_matrix(
         store_tile(matrix, OUT, row, col, D, D, M, unit, w_q)
         store_tile(matrix, OUT + D, row, col, D, D, M, unit, w_k)
         store_tile(matrix, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b)
+
+
+@triton.jit
+@no_type_check
+def limits_of(w_y, w_q, w_k, w_b, GROWTH: tl.constexpr):
+    """How large the differences of each part may be, by the size of its columns."""
+    return column_limits(w_y, GROWTH), column_limits(w_q, GROWTH), column_limits(w_k, GROWTH), column_limits(w_b, GROWTH)
+
+
+@triton.jit
+@no_type_check
+def last_jump(jump_y, jump_q_k, jump_b, CORE: tl.constexpr, READ: tl.constexpr):
+    """The last of the jumps of all columns."""
+    last = tl.full([], -1, tl.int32)
+    if READ:
+        last = tl.max(jump_y, axis=0)
+    if CORE:
+        last = tl.maximum(last, tl.maximum(tl.max(jump_q_k, axis=0), tl.max(jump_b, axis=0)))
+    return last

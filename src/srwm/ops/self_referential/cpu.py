@@ -8,6 +8,7 @@ one, because it lies far away in memory.
 import numpy as np
 from torch import Tensor
 
+from .. import _checkpoints
 from .._calls import RESET, Loop, contents, enter, inlined, next_share
 from .._loops import (
     by_columns,
@@ -15,10 +16,13 @@ from .._loops import (
     dot,
     expect_to_read,
     expect_to_write,
+    jumps,
     padded,
     put,
     read,
     read_write_read,
+    set_limits,
+    set_limits_of_rows,
     sigmoid,
     softmax,
     take,
@@ -26,9 +30,10 @@ from .._loops import (
     write,
     write_read,
 )
-from .._memory import at, given, load, load_first, pointer, prefetch, store, store_first
+from .._memory import at, given, load, load_first, nowhere, pointer, prefetch, store, store_first
 from .._simd import lanes, multiply_add, spread, zeros
 from .._threads import over_heads, segments
+from ._saved import GROWTH, Saved
 
 
 @by_columns
@@ -79,10 +84,12 @@ def _spread_rates(beta, n_rates, out, d, rates):  # type: ignore[no-untyped-def]
 @Loop
 def _forward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 5, 9, 9)
-    steps, heads, d, out, n_rates = sizes
-    w, z, difference, update, rates, q, k, u, beta = scratch
-    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table = tables
+    sizes, scratch, tables = contents(told, thread, call, 7, 10, 10)
+    steps, heads, d, out, n_rates, interval, jumps_at = sizes
+    w, z, difference, update, rates, limits, q, k, u, beta = scratch
+    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table, checkpoints = tables
+    last_jumps = pointer(jumps_at, np.int32(0))
+    intervals = (steps + interval - 1) // interval
     reset = told[RESET]
     is_reset = pointer(reset, np.uint8(0))
     has_state, save = given(state), given(q_table)
@@ -96,17 +103,29 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
             b, h = head // heads, head % heads
             weight_h, state_h, end_h = at(weight, h * d * m), at(state, head * d * m), at(end, head * d * m)
             has_change, is_new = has_state, True
+            jump, left = -1, interval
             for t in range(steps):
                 n = (b * steps + t) * heads + h
                 if reset != 0 and is_reset[b * steps + t]:
                     has_change, is_new = False, True
                 # The write of a step is done together with the first reading of the next.
                 x = at(x_table, n * d)
+                is_start = is_new
                 if is_new:
                     _start(w, d, columns, m, weight_h, state_h, has_change, x, z, end_h)
                     is_new = False
                 else:
                     write_read(w, d, columns, k, update, x, z)
+                if save:
+                    if left == 0:
+                        left, is_start = interval, True
+                        last_jumps[head * intervals + t // interval - 1] = jump
+                        stored = at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m)
+                        for i in range(d):
+                            put(at(w, i * columns), m, at(stored, i * m))
+                    left -= 1
+                    if is_start:
+                        set_limits(w, d, columns, GROWTH, limits)
                 put(z, out, at(y_table, n * out))
                 softmax(at(z, out), d, q)
                 softmax(at(z, out + d), d, k)
@@ -120,6 +139,8 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                 expect_to_read(at(x_table, (n + heads) * d), d)
                 expect_to_write(at(y_table, (n + heads) * out), out)
                 if save:
+                    if jumps(difference, m, 1.0, GROWTH, limits):
+                        jump = t
                     put(q, d, at(q_table, n * d))
                     put(k, d, at(k_table, n * d))
                     put(beta, n_rates, at(beta_table, n * n_rates))
@@ -128,6 +149,8 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                     expect_to_write(at(k_table, (n + heads) * d), d)
                     expect_to_write(at(beta_table, (n + heads) * n_rates), n_rates)
                     expect_to_write(at(difference_table, (n + heads) * m), m)
+            if save:
+                last_jumps[head * intervals + intervals - 1] = jump
             _finish(w, d, columns, m, weight_h, state_h, has_change, steps, k, update, end_h)
         first, last = next_share(told, thread, True)
 
@@ -188,28 +211,40 @@ def _add_rows(g, d, m, target):  # type: ignore[no-untyped-def]
 @Loop
 def _backward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 5, 17, 13)
-    steps, heads, d, out, n_rates = sizes
-    w, g, partial, update, undo, rates, kg, weighted, dz, q, k, u, dk, du, dx, x_none, beta = scratch
+    sizes, scratch, tables = contents(told, thread, call, 7, 19, 14)
+    steps, heads, d, out, n_rates, interval, jumps_at = sizes
+    w, g, g_end, partial, limits, update, undo, rates, kg, weighted, dz, q, k, u, dk, du, dx, x_none, beta = scratch
     dy_table, dend, x_table, weight, state, end = tables[:6]
-    q_table, k_table, beta_table, difference_table, dx_table, dstate, dreset = tables[6:]
+    q_table, k_table, beta_table, difference_table, checkpoints, dx_table, dstate, dweight = tables[6:14]
     reset = told[RESET]
     segment = pointer(reset, 0)
+    last_jumps = pointer(jumps_at, np.int32(0))
+    intervals = (steps + interval - 1) // interval
     m = out + 2 * d + n_rates
     columns, rows = padded(m, w), padded(d, w)
     none = zeros(w, 1)
     first, last = next_share(told, thread, False)
     if first < last:
         clear(x_none, d)
+        clear(limits, m)
         clear(partial, rows * lanes(none))
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
             weight_h, state_h = at(weight, h * d * m), at(state, head * d * m)
-            # w is the matrix, transposed; g is the gradient of the loss with respect to it. Both start from the end.
+            # w is the matrix, transposed, from the end of the sequence on. The gradient of the loss with respect to it
+            # is g plus that of the end state: apart, because what reaches `weight` may be far smaller than the latter.
             _set_transposed(w, d, m, weight_h, at(end, head * d * m), True)
-            for i in range(d):
-                take(at(dend, (head * d + i) * m), m, at(g, i * columns))
+            clear(g, d * columns)
+            g_rest = nowhere(g_end)
+            if given(dend):
+                g_rest = g_end
+                for i in range(d):
+                    take(at(dend, (head * d + i) * m), m, at(g_end, i * columns))
+            base = (steps - 1) // interval * interval
+            if reset != 0:
+                base = max(base, segment[b * steps + steps - 1])
+            stop = max(base, last_jumps[head * intervals + intervals - 1])
             is_end = True
             for t in range(steps - 1, -1, -1):
                 n = (b * steps + t) * heads + h
@@ -232,10 +267,33 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                 expect_to_read(at(difference_table, (n - heads) * m), m)
                 expect_to_write(at(dx_table, n * d), d)
                 # What the step after this one adds to g, and its dx, are computed together with what this one needs.
-                two_writes_two_reads(g, d, columns, u, weighted, x, dz, k, kg, update, dk, partial)
+                two_writes_two_reads(g, d, columns, u, weighted, x, dz, g_rest, k, kg, update, dk, partial)
                 for c in range(0, m, lanes(none)):
                     store(weighted, c, load(rates, c, none) * load(kg, c, none))
-                read_write_read(w, m, rows, dz, dx, undo, k, weighted, du)
+                is_base = t == base
+                if t == stop:
+                    read(w, m, rows, dz, dx)
+                    # The matrix before this step cannot be had by undoing: it is written again.
+                    is_weight = reset != 0 and base == segment[b * steps + t]
+                    if base == 0 or is_weight:
+                        _set_transposed(w, d, m, weight_h, state_h, given(state) and not is_weight)
+                    else:
+                        stored = at(checkpoints, (head * (intervals - 1) + base // interval - 1) * d * m)
+                        _set_transposed(w, d, m, stored, stored, False)
+                    stop = base
+                    if t > base:
+                        set_limits_of_rows(w, m, rows, GROWTH, limits)
+                        for s in range(base, t):
+                            each = (b * steps + s) * heads + h
+                            _take_update(each, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                            write(w, m, rows, update, k)
+                            take(at(difference_table, each * m), m, undo)
+                            if jumps(undo, m, 1.0, GROWTH, limits):
+                                stop = s
+                        _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                    read(w, m, rows, weighted, du)
+                else:
+                    read_write_read(w, m, rows, dz, dx, undo, k, weighted, du)
                 if not is_end:
                     put(dx, d, at(dx_table, (n + heads) * d))
                 for i in range(0, d, lanes(none)):
@@ -255,17 +313,22 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     write(g, d, columns, x, dz)
                 if is_start:
                     # Before this step the matrix was `weight` itself: the gradient goes there and no further back.
-                    _add_rows(g, d, m, at(dreset, head * d * m))
+                    _add_rows(g, d, m, at(dweight, head * d * m))
                     clear(g, d * columns)
-                if is_start and t > 0:
-                    # What stood before the reset is lost; write it again from the start of its segment.
-                    start = segment[b * steps + t - 1]
-                    _set_transposed(w, d, m, weight_h, state_h, start < 0 and given(state))
-                    for s in range(max(start, 0), t):
-                        n = (b * steps + s) * heads + h
-                        _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
-                        write(w, m, rows, update, k)
+                    g_rest = nowhere(g_end)
+                if is_base and t > 0:
+                    base = (t - 1) // interval * interval
+                    if reset != 0:
+                        base = max(base, segment[b * steps + t - 1])
+                    # What stood before a reset is not at hand: undoing cannot go on from there.
+                    stop = t - 1 if is_start else max(base, last_jumps[head * intervals + (t - 1) // interval])
+            if given(dweight):
+                _add_rows(g, d, m, at(dweight, head * d * m))
             for i in range(d):
+                if given(g_rest):
+                    for c in range(0, m, lanes(none)):
+                        total = load(g, i * columns + c, none) + load(g_rest, i * columns + c, none)
+                        store(g, i * columns + c, total)
                 put(at(g, i * columns), m, at(dstate, (head * d + i) * m))
         first, last = next_share(told, thread, True)
 
@@ -278,44 +341,48 @@ def forward(
     learning_rates: int,
     y: Tensor,
     end: Tensor,
-    saved: list[Tensor] | None,
+    saved: Saved | None,
 ) -> None:
-    """Fill y, end and the saved vectors."""
+    """Fill y, end and what is saved."""
     b, t, h, d = x.shape
     m, out = weight.shape[2], y.shape[3]
+    *vectors, checkpoints, last_jumps = saved or (None,) * 6
     over_heads(
         _forward_heads,
         heads=b * h,
         work=3 * t * end.numel(),
-        scratch=((d, m), *[(1, m)] * 3, (2, m), *[(1, d)] * 3, (1, learning_rates)),
-        sizes=(t, h, d, out, learning_rates),
+        scratch=((d, m), *[(1, m)] * 3, (2, m), (1, m), *[(1, d)] * 3, (1, learning_rates)),
+        sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d), 0 if last_jumps is None else last_jumps.data_ptr()),
         reset=reset,
-        tables=(x, weight, state, y, end, *(saved or (None, None, None, None))),
+        tables=(x, weight, state, y, end, *vectors, checkpoints),
     )
 
 
 def backward(
     dy: Tensor,
-    dend: Tensor,
+    dend: Tensor | None,
     x: Tensor,
     weight: Tensor,
     state: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
-    saved: tuple[Tensor, ...],
+    saved: Saved,
     dx: Tensor,
     dstate: Tensor,
-    dreset: Tensor | None,
+    dweight: Tensor | None,
 ) -> None:
-    """Fill the gradients of x and of the incoming state, and what resets pass on to the weight."""
+    """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
     b, t, h, d = x.shape
-    m, out, learning_rates = weight.shape[2], dy.shape[3], saved[2].shape[3]
+    m, out, learning_rates = weight.shape[2], dy.shape[3], saved.beta.shape[3]
+    *vectors, checkpoints, last_jumps = saved
     over_heads(
         _backward_heads,
         heads=b * h,
         work=7 * t * end.numel(),
-        scratch=((m, d), (d, m), (d + 15, 1), *[(1, m)] * 2, (2, m), *[(1, m)] * 3, *[(1, d)] * 7, (1, learning_rates)),
-        sizes=(t, h, d, out, learning_rates),
+        scratch=(
+            (m, d), (d, m), (d, m), (d + 15, 1), *[(1, m)] * 3, (2, m), *[(1, m)] * 3, *[(1, d)] * 7, (1, learning_rates)
+        ),  # fmt: skip
+        sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d), last_jumps.data_ptr()),
         reset=segments(reset),
-        tables=(dy, dend, x, weight, state, end, *saved, dx, dstate, dreset),
+        tables=(dy, dend, x, weight, state, end, *vectors, checkpoints, dx, dstate, dweight),
     )

@@ -13,9 +13,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .. import _checkpoints
 from .._kernels import segments
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
+from ._saved import GROWTH, Saved
 
 
 class _Launch(NamedTuple):
@@ -98,53 +100,56 @@ def forward(
     learning_rates: int,
     y: Tensor,
     end: Tensor,
-    saved: list[Tensor] | None,
+    saved: Saved | None,
 ) -> None:
-    """Fill y, end and the saved vectors."""
+    """Fill y, end and what is saved."""
     b, t, h, d = x.shape
     parts = _parts(d, y.shape[3], learning_rates, weight.dtype, _is_crowded(x), False)
     keep = saved is not None or len(parts) > 1
     if saved is not None:
-        q, k, beta, difference = saved
+        q, k, beta, difference, checkpoints, jumps = saved
+        if len(parts) > 1:
+            jumps.fill_(-1)
     else:
-        # The core hands q, k and beta to the columns of y; nobody reads the differences.
+        # The core hands q, k and beta to the columns of y; nobody reads what else would be saved.
         q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in (d, d, learning_rates))
-        difference = end
+        difference = checkpoints = jumps = end
     with torch.cuda.device_of(x):
         for part in parts:
             self_referential_fwd_kernel[(b * h, part.blocks)](
                 x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
-                y, end, q, k, beta, difference, t, h, 1,
+                y, end, q, k, beta, difference, checkpoints, jumps, t, h, 1, t if saved is None else _checkpoints.steps_between(d),
                 KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
-                **part.constants,
+                GROWTH=GROWTH, SHARED=len(parts) > 1, **part.constants,
             )  # fmt: skip
 
 
 def backward(
     dy: Tensor,
-    dend: Tensor,
+    dend: Tensor | None,
     x: Tensor,
     weight: Tensor,
     state: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
-    saved: tuple[Tensor, ...],
+    saved: Saved,
     dx: Tensor,
     dstate: Tensor,
-    dreset: Tensor | None,
+    dweight: Tensor | None,
 ) -> None:
-    """Fill the gradients of x and of the incoming state, and what resets pass on to the weight."""
+    """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
     b, t, h, d = x.shape
     segment = end if reset is None else segments(reset)
     share = end
-    for part in _parts(d, dy.shape[3], saved[2].shape[3], weight.dtype, _is_crowded(x), True):
+    for part in _parts(d, dy.shape[3], saved.beta.shape[3], weight.dtype, _is_crowded(x), True):
         if not part.constants["CORE"]:
             share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1)
         elif not part.constants["READ"]:
             share = share.sum(0) if share.shape[0] > 1 else share
         with torch.cuda.device_of(x):
             self_referential_bwd_kernel[(b * h, part.blocks)](
-                dy, dend, x, weight, end if state is None else state, segment, end, *saved, share, dx, dstate,
-                end if dreset is None else dreset, t, h, 1,
-                HAS_STATE=state is not None, HAS_RESET=reset is not None, **part.constants,
+                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
+                share, dx, dstate, end if dweight is None else dweight, t, h, 1, _checkpoints.steps_between(d), 0,
+                HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, GROWTH=GROWTH,
+                **part.constants,
             )  # fmt: skip

@@ -1,0 +1,41 @@
+"""Matrices stored at intervals on the way forward, from which the way back goes on.
+
+The backward pass undoes updates, one after another, from the matrix at the end of an interval. That is exact only while
+the matrix has not grown much: what is undone carries the rounding of the largest matrix after it. So the forward pass
+compares what each step writes with the size of each column when its interval began, and notes the last step that went
+far beyond it, a jump. The matrix before a jump is not undone but written again from the start of the interval.
+"""
+
+import torch
+from torch import Tensor
+
+
+def steps_between(head_dim: int) -> int:
+    """How many steps lie between two stored matrices.
+
+    A matrix has `head_dim` rows, so that a quarter of a row a step is what storing it costs at most.
+    """
+    return 4 * (head_dim + 8)
+
+
+def empty_checkpoints(
+    like: Tensor, shape: tuple[int, int, int, int], steps: int, save: bool
+) -> tuple[Tensor, Tensor]:
+    """Room for the stored matrices and for the jumps of a sequence; empty unless `save`.
+
+    Args:
+        like: a tensor of the dtype of the matrices, on their device.
+        shape: that of a state, (b, h, d, m).
+        steps: the length of the sequence.
+        save: whether there will be a backward pass.
+
+    Returns:
+        The matrix before the first step of every interval but the first [b, h, intervals - 1, d, m], and the last
+        jump of every interval or -1, int32 [b, h, intervals].
+    """
+    b, h, d, m = shape
+    intervals = (steps + steps_between(d) - 1) // steps_between(d) if save else 0
+    return (
+        like.new_empty(b, h, max(intervals - 1, 0), d, m),
+        like.new_empty(b, h, intervals, dtype=torch.int32),
+    )

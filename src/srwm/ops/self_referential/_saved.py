@@ -1,0 +1,29 @@
+"""What the forward pass keeps for the backward pass."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+GROWTH = 16.0
+"""A difference this many times larger than its column was is a jump (see `../_checkpoints.py`).
+
+A difference is at most twice as large as its column, and smaller where query and key are alike; in long sequences
+gradients magnify what is wrong with the matrix about tenfold. With 16, they stay right to 1e-4 in float32.
+"""
+
+
+class Saved(NamedTuple):
+    """Vectors of every step, and matrices at intervals."""
+
+    q: Tensor
+    """[b, t, h, d]."""
+    k: Tensor
+    """[b, t, h, d]."""
+    beta: Tensor
+    """[b, t, h, learning_rates]."""
+    difference: Tensor
+    """[b, t, h, m]."""
+    checkpoints: Tensor
+    """[b, h, intervals - 1, d, m], see `empty_checkpoints`."""
+    last_jumps: Tensor
+    """int32 [b, h, intervals]."""
