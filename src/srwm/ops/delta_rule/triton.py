@@ -166,93 +166,46 @@ def _write_again(
 
 @triton.jit
 @no_type_check
-def _go_back(
-    dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
-    steps, heads, row, col, unit, interval, intervals,
-    D: tl.constexpr, E: tl.constexpr, BLOCK: tl.constexpr, ACC: tl.constexpr,
-    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, JUMPS: tl.constexpr,
+def _steps_back(
+    w, g, t, last, written, dy, q, k, beta, error, dq, dk, dv, dbeta, heads, row, col,
+    D: tl.constexpr, E: tl.constexpr, ACC: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
-    """Run one block of columns back through the sequence.
-
-    Where nothing jumps (`JUMPS` is false), each interval is undone from its end in one go. The way with jumps and
-    resets needs so many registers that it has a copy of the loop for itself.
-    """
+    """Go back from step t to step `last`, undoing each; w is the matrix after step t or, if `written`, before it."""
     in_row = row < D
     in_col = col < E
-    # w is the matrix, g the gradient of the loss with respect to it; both start from the end of the sequence.
-    w = load_tile(end, 0, row, col, D, E, E, unit, ACC)
-    g = load_tile(dend, 0, row, col, D, E, E, unit, ACC)
-    # A stretch is undone in one go: an interval or, where it has jumps or resets, a part of one.
-    stretches = intervals
-    if JUMPS:
-        stretches = steps
-    t = steps - 1
-    # Whether w is the matrix after step t.
-    at_hand = t >= 0
-    for _ in range(stretches):
-        t_here = tl.maximum(t, 0)
-        next_q, next_dy = _load_inputs(t_here, dy, q, heads, row, col, D, E)
-        next_k, next_beta, next_error = _load_update(t_here, k, beta, error, heads, row, col, D, E)
-        # From step `base` on the matrix can be written again.
-        base = t_here // interval * interval
-        last = base
-        written = t < 0
-        if (t >= 0) & (t + 1 < steps) & ((t + 1) % interval == 0):
-            w = load_tile(checkpoints + t_here // interval * D * E, 0, row, col, D, E, E, unit, ACC)
-            at_hand = t >= 0
+    next_q, next_dy = _load_inputs(tl.maximum(t, 0), dy, q, heads, row, col, D, E)
+    next_k, next_beta, next_error = _load_update(tl.maximum(t, 0), k, beta, error, heads, row, col, D, E)
+    for i in range(t - last + 1):
+        here = (t - i) * heads
+        b_q = next_q.to(ACC)
+        b_k = next_k.to(ACC)
+        b_beta = next_beta.to(ACC)
+        b_dy = next_dy.to(ACC)
+        b_error = next_error
+        t_next = tl.maximum(t - i - 1, 0)
+        next_q, next_dy = _load_inputs(t_next, dy, q, heads, row, col, D, E)
+        next_k, next_beta, next_error = _load_update(t_next, k, beta, error, heads, row, col, D, E)
+
+        write = b_beta * b_error
         if JUMPS:
-            jump = tl.load(jumps + t_here // interval)
-            if HAS_RESET:
-                base = tl.maximum(base, tl.load(segment + t_here))
-            written = (t >= 0) & ((t <= jump) | (not at_hand))
-            if written:
-                w, jump = _write_again(
-                    base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
-                    D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH,
-                )  # fmt: skip
-            # The updates after the last jump can be undone. When all steps are done, no stretch has any.
-            last = tl.where(t >= 0, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
-        for i in range(t - last + 1):
-            here = (t - i) * heads
-            b_q = next_q.to(ACC)
-            b_k = next_k.to(ACC)
-            b_beta = next_beta.to(ACC)
-            b_dy = next_dy.to(ACC)
-            b_error = next_error
-            t_next = tl.maximum(t - i - 1, 0)
-            next_q, next_dy = _load_inputs(t_next, dy, q, heads, row, col, D, E)
-            next_k, next_beta, next_error = _load_update(t_next, k, beta, error, heads, row, col, D, E)
+            # What was written again is the matrix before this step already.
+            w -= outer(b_k, tl.where(written & (i == 0), 0.0, write))
+            share_q = (w + outer(b_k, write)) * b_dy[None, :, None]
+        else:
+            share_q = w * b_dy[None, :, None]
+            w -= outer(b_k, write)
+        g += outer(b_q, b_dy)
+        kg = vec_mat(b_k, g)
+        b_dv = b_beta * kg
+        share_k = g * write[None, :, None] - w * b_dv[None, :, None]
+        g -= outer(b_k, b_dv)
 
-            write = b_beta * b_error
-            if JUMPS:
-                # What was written again is the matrix before this step already.
-                w -= outer(b_k, tl.where(written & (i == 0), 0.0, write))
-                share_q = (w + outer(b_k, write)) * b_dy[None, :, None]
-            else:
-                share_q = w * b_dy[None, :, None]
-                w -= outer(b_k, write)
-            g += outer(b_q, b_dy)
-            kg = vec_mat(b_k, g)
-            b_dv = b_beta * kg
-            share_k = g * write[None, :, None] - w * b_dv[None, :, None]
-            g -= outer(b_k, b_dv)
-
-            b_dq, b_dk = sum_both(share_q, share_k)
-            tl.store(dq + here * D + row, b_dq, mask=in_row)
-            tl.store(dk + here * D + row, b_dk, mask=in_row)
-            tl.store(dv + here * E + col, b_dv, mask=in_col)
-            tl.store(dbeta + here, tl.sum(kg * b_error, axis=0))
-
-        if HAS_RESET:
-            if t >= 0:
-                # What stood before a reset is not at hand.
-                at_hand = tl.load(segment + last) != last
-            if (t >= 0) & (not at_hand):
-                # Before this step the matrix was zero, whatever went before: no gradient goes further back.
-                g = zeros(row, BLOCK, ACC)
-        t = last - 1
-
-    store_tile(dstate, 0, row, col, D, E, E, unit, g)
+        b_dq, b_dk = sum_both(share_q, share_k)
+        tl.store(dq + here * D + row, b_dq, mask=in_row)
+        tl.store(dk + here * D + row, b_dk, mask=in_row)
+        tl.store(dv + here * E + col, b_dv, mask=in_col)
+        tl.store(dbeta + here, tl.sum(kg * b_error, axis=0))
+    return w, g
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
@@ -291,22 +244,48 @@ def delta_rule_bwd_kernel(
     checkpoints += head * (intervals - 1) * D * E
     jumps += head * intervals
 
-    jumped = steps < 0
-    if HAS_RESET:
-        jumped = steps > 0
-    else:
-        for j in range(intervals):
-            jumped = jumped | (tl.load(jumps + j) >= 0)
-    if jumped:
-        _go_back(
-            dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
-            steps, heads, row, col, unit, interval, intervals, D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH, True,
-        )  # fmt: skip
-    elif not HAS_RESET:
-        _go_back(
-            dy, dend, q, k, beta, state, segment, end, error, checkpoints, jumps, dq, dk, dv, dbeta, dstate,
-            steps, heads, row, col, unit, interval, intervals, D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH, False,
-        )  # fmt: skip
+    # w is the matrix, g the gradient of the loss with respect to it; both start from the end of the sequence.
+    w = load_tile(end, 0, row, col, D, E, E, unit, ACC)
+    g = load_tile(dend, 0, row, col, D, E, E, unit, ACC)
+    for j in range(intervals):
+        first_step = (intervals - 1 - j) * interval
+        t = tl.minimum(first_step + interval, steps) - 1
+        if j > 0:
+            w = load_tile(checkpoints + (intervals - 1 - j) * D * E, 0, row, col, D, E, E, unit, ACC)
+        last_jump = tl.load(jumps + intervals - 1 - j)
+        if HAS_RESET | (last_jump >= first_step):
+            # The interval falls into stretches that can be undone in one go. Their number is not known: when all steps
+            # are done, a stretch has none.
+            at_hand = t >= 0
+            for _ in range(interval):
+                jump = last_jump
+                base = first_step
+                if HAS_RESET:
+                    base = tl.maximum(base, tl.load(segment + tl.maximum(t, 0)))
+                is_left = t >= first_step
+                written = is_left & ((t <= jump) | (not at_hand))
+                if written:
+                    w, jump = _write_again(
+                        base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
+                        D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH,
+                    )  # fmt: skip
+                last = tl.where(is_left, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
+                w, g = _steps_back(
+                    w, g, t, last, written, dy, q, k, beta, error, dq, dk, dv, dbeta, heads, row, col, D, E, ACC, True
+                )
+                if HAS_RESET:
+                    if is_left:
+                        # What stood before a reset is not at hand.
+                        at_hand = tl.load(segment + last) != last
+                    if is_left & (not at_hand):
+                        # Before this step the matrix was zero, whatever went before: no gradient goes further back.
+                        g = zeros(row, BLOCK, ACC)
+                t = last - 1
+        else:
+            w, g = _steps_back(
+                w, g, t, first_step, False, dy, q, k, beta, error, dq, dk, dv, dbeta, heads, row, col, D, E, ACC, False
+            )
+    store_tile(dstate, 0, row, col, D, E, E, unit, g)
 
 
 class _Launch(NamedTuple):

@@ -95,7 +95,7 @@ def _undo(
 @triton.jit
 @no_type_check
 def _write_again(
-    base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place, zero_y, zero, zero_b,
+    base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place, zero,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
     HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr,
 ):  # fmt: skip
@@ -106,14 +106,15 @@ def _write_again(
     if HAS_RESET:
         is_reset = tl.load(segment + t) == base
     if (base == 0) | is_reset:
-        w_y, w_q, w_k, w_b = add_matrix(weight, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
+        matrix = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
         if HAS_STATE:
             if not is_reset:
-                w_y, w_q, w_k, w_b = add_matrix(state, place, w_y, w_q, w_k, w_b, D, OUT, RATES, CORE, READ)
+                matrix = add_matrix(state, place, matrix, D, OUT, RATES, CORE, READ)
     else:
         stored = checkpoints + (base // interval - 1) * D * M
-        w_y, w_q, w_k, w_b = add_matrix(stored, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
-    limit_y, limit_q, limit_k, limit_b = limits_of(w_y, w_q, w_k, w_b, GROWTH)
+        matrix = add_matrix(stored, place, zero, D, OUT, RATES, CORE, READ)
+    w_y, w_q, w_k, w_b = matrix
+    limit_y, limit_q, limit_k, limit_b = limits_of(matrix, GROWTH)
     jump_y = tl.full(col_y.shape, -1, tl.int32)
     jump_q = tl.full(col.shape, -1, tl.int32)
     jump_k = jump_q
@@ -132,7 +133,119 @@ def _write_again(
             limit_q, jump_q = find_jumps(tl.abs(d_q), limit_q, jump_q, s, GROWTH)
             limit_k, jump_k = find_jumps(tl.abs(d_k), limit_k, jump_k, s, GROWTH)
             limit_b, jump_b = find_jumps(tl.abs(d_b), limit_b, jump_b, s, GROWTH)
-    return w_y, w_q, w_k, w_b, last_jump(jump_y, tl.maximum(jump_q, jump_k), jump_b, CORE, READ)
+    return (w_y, w_q, w_k, w_b), last_jump(jump_y, tl.maximum(jump_q, jump_k), jump_b, CORE, READ)
+
+
+@triton.jit
+@no_type_check
+def _steps_back(
+    matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx, heads, place,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
+    ROWS: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
+    CORE: tl.constexpr, READ: tl.constexpr, HAS_END: tl.constexpr, JUMPS: tl.constexpr,
+):  # fmt: skip
+    """Go back from step t to step `last`, undoing each; `matrix` is from after step t or, if `written`, before it."""
+    SHARE: tl.constexpr = 3 * D + 1
+    w_y, w_q, w_k, w_b = matrix
+    g_y, g_q, g_k, g_b = gradient
+    end_y, end_q, end_k, end_b = end_gradient
+    row, _, col, col_b, _ = place
+    lane = tl.arange(0, LANES)
+    in_row = row < D
+    zero_b = zeros(row, NB, ACC)
+
+    t_here = tl.maximum(t, 0)
+    next_x, next_q, next_dy = _load_inputs(t_here, dy, x, q, heads, place, D, OUT, READ)
+    next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
+        t_here, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+    )
+    if CORE and not READ:
+        next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t_here, share, heads, row, D)
+    for i in range(t - last + 1):
+        here = (t - i) * heads
+        b_x = next_x.to(ACC)
+        b_q = next_q
+        b_dy = next_dy.to(ACC)
+        b_k = next_k
+        rate_y = next_ry
+        rate_q = next_rq
+        rate_k = next_rk
+        rate_b = next_rb
+        d_y = next_d_y
+        d_q = next_d_q
+        d_k = next_d_k
+        d_b = next_d_b
+        if CORE and not READ:
+            share_u = next_share_u
+            share_k = next_share_k
+            share_x = next_share_x
+            share_b = next_share_b
+        t_next = tl.maximum(t - i - 1, 0)
+        next_x, next_q, next_dy = _load_inputs(t_next, dy, x, q, heads, place, D, OUT, READ)
+        next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
+            t_next, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+        )
+        if CORE and not READ:
+            next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t_next, share, heads, row, D)
+        u = b_q - b_k
+
+        # What was written again is the matrix before this step already.
+        is_undone = written & (i == 0)
+        # Shares of the sums over columns: of dk, du, dx, and of the gradients of the four rates.
+        dk = zero_b
+        du = zero_b
+        dx_share = zero_b
+        a_y = tl.zeros([NB], ACC)
+        if READ:
+            w_y, g_y, dk, du, a_y = _undo(
+                w_y, g_y, end_y, d_y, rate_y, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
+            )
+            dx_share += mat_vec_share(w_y, b_dy, NB)
+            g_y += outer(b_x, b_dy)
+        if CORE:
+            w_q, g_q, dk, du, a_q = _undo(
+                w_q, g_q, end_q, d_q, rate_q, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
+            )
+            w_k, g_k, dk, du, a_k = _undo(
+                w_k, g_k, end_k, d_k, rate_k, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
+            )
+            w_b, g_b, dk, du, a_b = _undo(
+                w_b, g_b, end_b, d_b, rate_b, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
+            )
+
+        row_dk, row_du = sum_both(dk, du)
+        if CORE:
+            # One lane for each learning rate; a shared one gathers all four.
+            d_rate = tl.where(lane < 4, sum_four(a_y, a_q, a_k, a_b, lane), 0.0)
+            if RATES == 1:
+                d_rate = tl.where(lane == 0, tl.sum(d_rate, axis=0), 0.0)
+            if not READ:
+                row_du += share_u
+                row_dk += share_k
+                d_rate += tl.where(lane == 0, share_b, 0.0)
+            rate = tl.where(lane < 2, tl.where(lane == 0, rate_y, rate_q), tl.where(lane == 2, rate_k, rate_b))
+            d_rate = d_rate * rate * (1 - rate)
+            # Through the softmaxes and the sigmoid, back to what the matrix put out as q, k and beta.
+            z_q = b_q * (row_du - dot_rows(row_du, b_q))
+            z_k = b_k * (row_dk - row_du - dot_rows(row_dk - row_du, b_k))
+            z_q = tl.reshape(z_q, [ROWS])
+            z_k = tl.reshape(z_k, [ROWS])
+            z_b = from_lanes(d_rate, lane, col_b)
+            dx_share += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
+            g_q += outer(b_x, z_q)
+            g_k += outer(b_x, z_k)
+            g_b += outer(b_x, z_b)
+        row_dx = tl.sum(dx_share, axis=1)
+        if CORE:
+            if not READ:
+                row_dx += share_x
+            tl.store(dx + here * D + row, row_dx, mask=in_row)
+        else:
+            tl.store(share + here * SHARE + row, row_du, mask=in_row)
+            tl.store(share + here * SHARE + D + row, row_dk, mask=in_row)
+            tl.store(share + here * SHARE + 2 * D + row, row_dx, mask=in_row)
+            tl.store(share + here * SHARE + 3 * D, tl.sum(a_y, axis=0))
+    return (w_y, w_q, w_k, w_b), (g_y, g_q, g_k, g_b)
 
 
 @triton.jit
@@ -145,181 +258,76 @@ def _go_back(
     CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
     GROWTH: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
-    """Run one head, or one block of its outputs, back through the sequence.
-
-    Where nothing jumps (`JUMPS` is false), each interval is undone from its end in one go. The way with jumps and
-    resets needs so many registers that it has a copy of the loop for itself.
-    """
+    """Go back through the whole sequence, which may have jumps or resets only if `JUMPS`."""
     M: tl.constexpr = OUT + 2 * D + RATES
-    SHARE: tl.constexpr = 3 * D + 1
-    row, _, col, col_b, _ = place
-    lane = tl.arange(0, LANES)
-    in_row = row < D
-
-    zero_y = zeros(row, BLOCK, ACC)
-    zero = zeros(row, ROWS, ACC)
-    zero_b = zeros(row, NB, ACC)
-    # w is the matrix, from the end of the sequence on. The gradient of the loss with respect to it is g plus that of
-    # the end state: apart, because what reaches `weight` may be far smaller than the latter.
-    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
-    w_y, w_q, w_k, w_b = add_matrix(end, place, w_y, w_q, w_k, w_b, D, OUT, RATES, CORE, READ)
-    end_y, end_q, end_k, end_b = add_matrix(dend, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
+    row = place[0]
+    # `matrix` starts from the end of the sequence. The gradient of the loss with respect to it is `gradient` plus that
+    # of the end state: apart, because what reaches `weight` may be far smaller than the latter.
+    zero = (zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC))
+    matrix = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
+    matrix = add_matrix(end, place, matrix, D, OUT, RATES, CORE, READ)
+    end_gradient = add_matrix(dend, place, zero, D, OUT, RATES, CORE, READ)
     # Zeros, but the compiler must not know it: it lays a tile out by where it comes from.
-    g_y = tl.where(never != 0, end_y, 0.0)
-    g_q = tl.where(never != 0, end_q, 0.0)
-    g_k = tl.where(never != 0, end_k, 0.0)
-    g_b = tl.where(never != 0, end_b, 0.0)
-
-    # A stretch is undone in one go: an interval or, where it has jumps or resets, a part of one.
-    stretches = intervals
-    if JUMPS:
-        stretches = steps
-    t = steps - 1
-    # Whether w is the matrix after step t.
-    at_hand = t >= 0
-    for _ in range(stretches):
-        t_here = tl.maximum(t, 0)
-        next_x, next_q, next_dy = _load_inputs(t_here, dy, x, q, heads, place, D, OUT, READ)
-        next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-            t_here, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
-        )
-        if CORE and not READ:
-            next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t_here, share, heads, row, D)
-        # From step `base` on the matrix can be written again.
-        base = t_here // interval * interval
-        last = base
-        written = t < 0
-        if (t >= 0) & (t + 1 < steps) & ((t + 1) % interval == 0):
-            stored = checkpoints + t_here // interval * D * M
-            w_y, w_q, w_k, w_b = add_matrix(stored, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
-            at_hand = t >= 0
+    gradient = (
+        tl.where(never != 0, end_gradient[0], 0.0), tl.where(never != 0, end_gradient[1], 0.0),
+        tl.where(never != 0, end_gradient[2], 0.0), tl.where(never != 0, end_gradient[3], 0.0),
+    )  # fmt: skip
+    for j in range(intervals):
+        first_step = (intervals - 1 - j) * interval
+        t = tl.minimum(first_step + interval, steps) - 1
+        if j > 0:
+            stored = checkpoints + (intervals - 1 - j) * D * M
+            matrix = add_matrix(stored, place, zero, D, OUT, RATES, CORE, READ)
         if JUMPS:
-            jump = tl.load(jumps + t_here // interval)
-            if HAS_RESET:
-                base = tl.maximum(base, tl.load(segment + t_here))
-            written = (t >= 0) & ((t <= jump) | (not at_hand))
-            if written:
-                w_y, w_q, w_k, w_b, jump = _write_again(
-                    base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place,
-                    zero_y, zero, zero_b, D, OUT, RATES, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
+            # The interval falls into stretches that can be undone in one go. Their number is not known: when all steps
+            # are done, a stretch has none.
+            at_hand = t >= 0
+            for _ in range(interval):
+                jump = tl.load(jumps + intervals - 1 - j)
+                base = first_step
+                if HAS_RESET:
+                    base = tl.maximum(base, tl.load(segment + tl.maximum(t, 0)))
+                is_left = t >= first_step
+                written = is_left & ((t <= jump) | (not at_hand))
+                if written:
+                    matrix, jump = _write_again(
+                        base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place,
+                        zero, D, OUT, RATES, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
+                    )  # fmt: skip
+                last = tl.where(is_left, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
+                matrix, gradient = _steps_back(
+                    matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx, heads,
+                    place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, True,
                 )  # fmt: skip
-            # The updates after the last jump can be undone. When all steps are done, no stretch has any.
-            last = tl.where(t >= 0, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
-        for i in range(t - last + 1):
-            here = (t - i) * heads
-            b_x = next_x.to(ACC)
-            b_q = next_q
-            b_dy = next_dy.to(ACC)
-            b_k = next_k
-            rate_y = next_ry
-            rate_q = next_rq
-            rate_k = next_rk
-            rate_b = next_rb
-            d_y = next_d_y
-            d_q = next_d_q
-            d_k = next_d_k
-            d_b = next_d_b
-            if CORE and not READ:
-                share_u = next_share_u
-                share_k = next_share_k
-                share_x = next_share_x
-                share_b = next_share_b
-            t_next = tl.maximum(t - i - 1, 0)
-            next_x, next_q, next_dy = _load_inputs(t_next, dy, x, q, heads, place, D, OUT, READ)
-            next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-                t_next, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
-            )
-            if CORE and not READ:
-                next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t_next, share, heads, row, D)
-            u = b_q - b_k
-
-            # What was written again is the matrix before this step already.
-            is_undone = written & (i == 0)
-            # Shares of the sums over columns: of dk, du, dx, and of the gradients of the four rates.
-            dk = zero_b
-            du = zero_b
-            dx_share = zero_b
-            a_y = tl.zeros([NB], ACC)
-            if READ:
-                w_y, g_y, dk, du, a_y = _undo(
-                    w_y, g_y, end_y, d_y, rate_y, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-                )
-                dx_share += mat_vec_share(w_y, b_dy, NB)
-                g_y += outer(b_x, b_dy)
-            if CORE:
-                w_q, g_q, dk, du, a_q = _undo(
-                    w_q, g_q, end_q, d_q, rate_q, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-                )
-                w_k, g_k, dk, du, a_k = _undo(
-                    w_k, g_k, end_k, d_k, rate_k, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-                )
-                w_b, g_b, dk, du, a_b = _undo(
-                    w_b, g_b, end_b, d_b, rate_b, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-                )
-
-            row_dk, row_du = sum_both(dk, du)
-            if CORE:
-                # One lane for each learning rate; a shared one gathers all four.
-                d_rate = tl.where(lane < 4, sum_four(a_y, a_q, a_k, a_b, lane), 0.0)
-                if RATES == 1:
-                    d_rate = tl.where(lane == 0, tl.sum(d_rate, axis=0), 0.0)
-                if not READ:
-                    row_du += share_u
-                    row_dk += share_k
-                    d_rate += tl.where(lane == 0, share_b, 0.0)
-                rate = tl.where(lane < 2, tl.where(lane == 0, rate_y, rate_q), tl.where(lane == 2, rate_k, rate_b))
-                d_rate = d_rate * rate * (1 - rate)
-                # Through the softmaxes and the sigmoid, back to what the matrix put out as q, k and beta.
-                z_q = b_q * (row_du - dot_rows(row_du, b_q))
-                z_k = b_k * (row_dk - row_du - dot_rows(row_dk - row_du, b_k))
-                z_q = tl.reshape(z_q, [ROWS])
-                z_k = tl.reshape(z_k, [ROWS])
-                z_b = from_lanes(d_rate, lane, col_b)
-                dx_share += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
-                g_q += outer(b_x, z_q)
-                g_k += outer(b_x, z_k)
-                g_b += outer(b_x, z_b)
-            row_dx = tl.sum(dx_share, axis=1)
-            if CORE:
-                if not READ:
-                    row_dx += share_x
-                tl.store(dx + here * D + row, row_dx, mask=in_row)
-            else:
-                tl.store(share + here * SHARE + row, row_du, mask=in_row)
-                tl.store(share + here * SHARE + D + row, row_dk, mask=in_row)
-                tl.store(share + here * SHARE + 2 * D + row, row_dx, mask=in_row)
-                tl.store(share + here * SHARE + 3 * D, tl.sum(a_y, axis=0))
-
-        if HAS_RESET:
-            if t >= 0:
-                # What stood before a reset is not at hand.
-                at_hand = tl.load(segment + last) != last
-            if (t >= 0) & (not at_hand):
-                # Before this step the matrix was `weight` itself: the gradient goes there and no further back.
-                g_y, g_q, g_k, g_b = add_matrix(dweight, place, g_y, g_q, g_k, g_b, D, OUT, RATES, CORE, READ)
-                store_matrix(dweight, place, g_y, g_q, g_k, g_b, D, OUT, RATES, CORE, READ)
-                g_y = zero_y
-                g_q = zero
-                g_k = zero
-                g_b = zero_b
-                if HAS_END:
-                    end_y = zero_y
-                    end_q = zero
-                    end_k = zero
-                    end_b = zero_b
-        t = last - 1
+                if HAS_RESET:
+                    if is_left:
+                        # What stood before a reset is not at hand.
+                        at_hand = tl.load(segment + last) != last
+                    if is_left & (not at_hand):
+                        # Before this step the matrix was `weight` itself: the gradient goes there, and no further back.
+                        gradient = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
+                        store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
+                        gradient = zero
+                        if HAS_END:
+                            end_gradient = zero
+                t = last - 1
+        else:
+            matrix, gradient = _steps_back(
+                matrix, gradient, end_gradient, t, first_step, False, dy, x, q, k, beta, difference, share, dx, heads,
+                place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, False,
+            )  # fmt: skip
 
     if HAS_RESET:
-        all_y, all_q, all_k, all_b = add_matrix(dweight, place, g_y, g_q, g_k, g_b, D, OUT, RATES, CORE, READ)
-        store_matrix(dweight, place, all_y, all_q, all_k, all_b, D, OUT, RATES, CORE, READ)
+        everything = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
+        store_matrix(dweight, place, everything, D, OUT, RATES, CORE, READ)
     elif HAS_END:
-        store_matrix(dweight, place, g_y, g_q, g_k, g_b, D, OUT, RATES, CORE, READ)
+        store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
     if HAS_END:
-        g_y += end_y
-        g_q += end_q
-        g_k += end_k
-        g_b += end_b
-    store_matrix(dstate, place, g_y, g_q, g_k, g_b, D, OUT, RATES, CORE, READ)
+        gradient = (
+            gradient[0] + end_gradient[0], gradient[1] + end_gradient[1],
+            gradient[2] + end_gradient[2], gradient[3] + end_gradient[3],
+        )  # fmt: skip
+    store_matrix(dstate, place, gradient, D, OUT, RATES, CORE, READ)
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval", "never"])
@@ -364,6 +372,7 @@ def self_referential_bwd_kernel(
     checkpoints += head * (intervals - 1) * D * M
     jumps += head * intervals
 
+    # A sequence without jumps has a loop for itself: the other one needs so many registers that none is left for speed.
     jumped = steps < 0
     if HAS_RESET:
         jumped = steps > 0

@@ -41,12 +41,10 @@ def self_referential_fwd_kernel(
     reset += (head // heads) * steps
     weight += (head % heads) * D * M
 
-    zero_y = zeros(row, BLOCK, ACC)
-    zero = zeros(row, ROWS, ACC)
-    zero_b = zeros(row, NB, ACC)
-    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
+    zero = (zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC))
+    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
     if HAS_STATE:
-        w_y, w_q, w_k, w_b = add_matrix(state + head * D * M, place, w_y, w_q, w_k, w_b, D, OUT, RATES, CORE, READ)
+        w_y, w_q, w_k, w_b = add_matrix(state + head * D * M, place, (w_y, w_q, w_k, w_b), D, OUT, RATES, CORE, READ)
 
     if SAVE:
         intervals = (steps + interval - 1) // interval
@@ -62,16 +60,16 @@ def self_referential_fwd_kernel(
     next_x = tl.load(x + row, mask=in_row, other=0.0)
     for first_step in range(0, steps, interval):
         if SAVE:
-            limit_y, limit_q, limit_k, limit_b = limits_of(w_y, w_q, w_k, w_b, GROWTH)
+            limit_y, limit_q, limit_k, limit_b = limits_of((w_y, w_q, w_k, w_b), GROWTH)
             if first_step > 0:
-                store_matrix(checkpoints, place, w_y, w_q, w_k, w_b, D, OUT, RATES, CORE, READ)
+                store_matrix(checkpoints, place, (w_y, w_q, w_k, w_b), D, OUT, RATES, CORE, READ)
                 checkpoints += D * M
         for t in range(first_step, tl.minimum(first_step + interval, steps)):
             if HAS_RESET:
                 if tl.load(reset + t) != 0:
-                    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero_y, zero, zero, zero_b, D, OUT, RATES, CORE, READ)
+                    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
                     if SAVE:
-                        limit_y, limit_q, limit_k, limit_b = limits_of(w_y, w_q, w_k, w_b, GROWTH)
+                        limit_y, limit_q, limit_k, limit_b = limits_of((w_y, w_q, w_k, w_b), GROWTH)
             b_x = next_x.to(ACC)
             x += heads * D * (t + 1 < steps).to(tl.int32)
             next_x = tl.load(x + row, mask=in_row, other=0.0)
@@ -134,5 +132,5 @@ def self_referential_fwd_kernel(
             jumps += 1
 
     # The state is the change: what the matrix is now, less what it was at first.
-    w_y, w_q, w_k, w_b = add_matrix(weight, place, -w_y, -w_q, -w_k, -w_b, D, OUT, RATES, CORE, READ)
-    store_matrix(end + head * D * M, place, -w_y, -w_q, -w_k, -w_b, D, OUT, RATES, CORE, READ)
+    w_y, w_q, w_k, w_b = add_matrix(weight, place, (-w_y, -w_q, -w_k, -w_b), D, OUT, RATES, CORE, READ)
+    store_matrix(end + head * D * M, place, (-w_y, -w_q, -w_k, -w_b), D, OUT, RATES, CORE, READ)

@@ -15,42 +15,45 @@ from .._tiles import column_limits, load_tile, store_tile
 @triton.jit
 @no_type_check
 def add_matrix(
-    matrix, place, w_y, w_q, w_k, w_b,
+    source, place, matrix,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
 ):  # fmt: skip
-    """Add a [D, M] matrix in memory to its four tiles."""
+    """The four tiles, with a [D, M] matrix in memory added."""
     M: tl.constexpr = OUT + 2 * D + RATES
     row, col_y, col, col_b, unit = place
+    w_y, w_q, w_k, w_b = matrix
     if READ:
-        w_y += load_tile(matrix, 0, row, col_y, D, OUT, M, unit, w_y.dtype)
+        w_y += load_tile(source, 0, row, col_y, D, OUT, M, unit, w_y.dtype)
     if CORE:
-        w_q += load_tile(matrix, OUT, row, col, D, D, M, unit, w_q.dtype)
-        w_k += load_tile(matrix, OUT + D, row, col, D, D, M, unit, w_k.dtype)
-        w_b += load_tile(matrix, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b.dtype)
+        w_q += load_tile(source, OUT, row, col, D, D, M, unit, w_q.dtype)
+        w_k += load_tile(source, OUT + D, row, col, D, D, M, unit, w_k.dtype)
+        w_b += load_tile(source, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b.dtype)
     return w_y, w_q, w_k, w_b
 
 
 @triton.jit
 @no_type_check
 def store_matrix(
-    matrix, place, w_y, w_q, w_k, w_b,
+    target, place, matrix,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
 ):  # fmt: skip
     """Store the four tiles as a [D, M] matrix."""
     M: tl.constexpr = OUT + 2 * D + RATES
     row, col_y, col, col_b, unit = place
+    w_y, w_q, w_k, w_b = matrix
     if READ:
-        store_tile(matrix, 0, row, col_y, D, OUT, M, unit, w_y)
+        store_tile(target, 0, row, col_y, D, OUT, M, unit, w_y)
     if CORE:
-        store_tile(matrix, OUT, row, col, D, D, M, unit, w_q)
-        store_tile(matrix, OUT + D, row, col, D, D, M, unit, w_k)
-        store_tile(matrix, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b)
+        store_tile(target, OUT, row, col, D, D, M, unit, w_q)
+        store_tile(target, OUT + D, row, col, D, D, M, unit, w_k)
+        store_tile(target, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b)
 
 
 @triton.jit
 @no_type_check
-def limits_of(w_y, w_q, w_k, w_b, GROWTH: tl.constexpr):
+def limits_of(matrix, GROWTH: tl.constexpr):
     """How large the differences of each part may be, by the size of its columns."""
+    w_y, w_q, w_k, w_b = matrix
     return column_limits(w_y, GROWTH), column_limits(w_q, GROWTH), column_limits(w_k, GROWTH), column_limits(w_b, GROWTH)
 
 
