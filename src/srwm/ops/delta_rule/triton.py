@@ -173,8 +173,8 @@ def _steps_back(
     """Go back from step t to step `last`, undoing each; w is the matrix after step t or, if `written`, before it."""
     in_row = row < D
     in_col = col < E
-    next_q, next_dy = _load_inputs(tl.maximum(t, 0), dy, q, heads, row, col, D, E)
-    next_k, next_beta, next_error = _load_update(tl.maximum(t, 0), k, beta, error, heads, row, col, D, E)
+    next_q, next_dy = _load_inputs(t, dy, q, heads, row, col, D, E)
+    next_k, next_beta, next_error = _load_update(t, k, beta, error, heads, row, col, D, E)
     for i in range(t - last + 1):
         here = (t - i) * heads
         b_q = next_q.to(ACC)
@@ -254,30 +254,27 @@ def delta_rule_bwd_kernel(
             w = load_tile(checkpoints + (intervals - 1 - j) * D * E, 0, row, col, D, E, E, unit, ACC)
         last_jump = tl.load(jumps + intervals - 1 - j)
         if HAS_RESET | (last_jump >= first_step):
-            # The interval falls into stretches that can be undone in one go. Their number is not known: when all steps
-            # are done, a stretch has none.
+            # The interval falls into stretches that can be undone in one go.
             at_hand = t >= 0
-            for _ in range(interval):
+            while t >= first_step:
                 jump = last_jump
                 base = first_step
                 if HAS_RESET:
-                    base = tl.maximum(base, tl.load(segment + tl.maximum(t, 0)))
-                is_left = t >= first_step
-                written = is_left & ((t <= jump) | (not at_hand))
+                    base = tl.maximum(base, tl.load(segment + t))
+                written = (t <= jump) | (not at_hand)
                 if written:
                     w, jump = _write_again(
                         base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
                         D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH,
                     )  # fmt: skip
-                last = tl.where(is_left, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
+                last = tl.minimum(t, tl.maximum(base, jump + 1))
                 w, g = _steps_back(
                     w, g, t, last, written, dy, q, k, beta, error, dq, dk, dv, dbeta, heads, row, col, D, E, ACC, True
                 )
                 if HAS_RESET:
-                    if is_left:
-                        # What stood before a reset is not at hand.
-                        at_hand = tl.load(segment + last) != last
-                    if is_left & (not at_hand):
+                    # What stood before a reset is not at hand.
+                    at_hand = tl.load(segment + last) != last
+                    if not at_hand:
                         # Before this step the matrix was zero, whatever went before: no gradient goes further back.
                         g = zeros(row, BLOCK, ACC)
                 t = last - 1

@@ -154,13 +154,12 @@ def _steps_back(
     in_row = row < D
     zero_b = zeros(row, NB, ACC)
 
-    t_here = tl.maximum(t, 0)
-    next_x, next_q, next_dy = _load_inputs(t_here, dy, x, q, heads, place, D, OUT, READ)
+    next_x, next_q, next_dy = _load_inputs(t, dy, x, q, heads, place, D, OUT, READ)
     next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-        t_here, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+        t, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
     )
     if CORE and not READ:
-        next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t_here, share, heads, row, D)
+        next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t, share, heads, row, D)
     for i in range(t - last + 1):
         here = (t - i) * heads
         b_x = next_x.to(ACC)
@@ -279,31 +278,28 @@ def _go_back(
             stored = checkpoints + (intervals - 1 - j) * D * M
             matrix = add_matrix(stored, place, zero, D, OUT, RATES, CORE, READ)
         if JUMPS:
-            # The interval falls into stretches that can be undone in one go. Their number is not known: when all steps
-            # are done, a stretch has none.
+            # The interval falls into stretches that can be undone in one go.
             at_hand = t >= 0
-            for _ in range(interval):
+            while t >= first_step:
                 jump = tl.load(jumps + intervals - 1 - j)
                 base = first_step
                 if HAS_RESET:
-                    base = tl.maximum(base, tl.load(segment + tl.maximum(t, 0)))
-                is_left = t >= first_step
-                written = is_left & ((t <= jump) | (not at_hand))
+                    base = tl.maximum(base, tl.load(segment + t))
+                written = (t <= jump) | (not at_hand)
                 if written:
                     matrix, jump = _write_again(
                         base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place,
                         zero, D, OUT, RATES, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
                     )  # fmt: skip
-                last = tl.where(is_left, tl.minimum(t, tl.maximum(base, jump + 1)), t + 1)
+                last = tl.minimum(t, tl.maximum(base, jump + 1))
                 matrix, gradient = _steps_back(
                     matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx, heads,
                     place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, True,
                 )  # fmt: skip
                 if HAS_RESET:
-                    if is_left:
-                        # What stood before a reset is not at hand.
-                        at_hand = tl.load(segment + last) != last
-                    if is_left & (not at_hand):
+                    # What stood before a reset is not at hand.
+                    at_hand = tl.load(segment + last) != last
+                    if not at_hand:
                         # Before this step the matrix was `weight` itself: the gradient goes there, and no further back.
                         gradient = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
                         store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
