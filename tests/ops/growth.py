@@ -97,7 +97,7 @@ def growing_outputs(growth: float, b: int, t: int, h: int, d: int, others: float
 def with_small_inputs(size: float, b: int, t: int, h: int, d: int) -> Problem:
     """A self-referential matrix that hardly changes, so that its weight gets little of the end state's gradient."""
     problem = make("self_referential", b, t, h, d, state=False)
-    return problem.map(lambda tensor: tensor).but(x=size * problem.tensors["x"])
+    return problem.but(x=size * problem.tensors["x"])
 
 
 def with_few_resets(problem: Problem, share: float = 0.02, seed: int = 0) -> Problem:
@@ -117,4 +117,6 @@ def errors(problem: Problem, backend: str, part: Part) -> dict[str, tuple[float,
 
 def worst_error(problem: Problem, backend: str, part: Part) -> float:
     """The largest error of a backend among the gradients for which the reference in float32 is right."""
-    return max((found for reference, found in errors(problem, backend, part).values() if reference <= RIGHT), default=0.0)
+    return max(
+        (found for reference, found in errors(problem, backend, part).values() if reference <= RIGHT), default=0.0
+    )

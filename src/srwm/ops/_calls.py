@@ -4,9 +4,12 @@
 # mypy: disallow-untyped-calls=False
 
 import ctypes
+import functools
+import hashlib
 import inspect
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -39,6 +42,13 @@ class Entry(NamedTuple):
     """Keeps the machine code in memory."""
 
 
+@functools.cache
+def _sources(folder: Path) -> str:
+    """A digest of the sources that are compiled into the loops of a folder: its own, and those in the folder above."""
+    files = sorted([*Path(__file__).parent.glob("*.py"), *folder.glob("*.py")])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
 class Loop:
     """A loop over heads: compiled for a dtype at its first use, and kept on disk where there is a place for it.
 
@@ -48,6 +58,9 @@ class Loop:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = inspect.unwrap(function)
+        # Numba looks at the file of the function alone to tell whether what it kept on disk is old. The name of what it
+        # keeps says which sources it was made of.
+        self._function.__qualname__ += f"-{_sources(Path(self._function.__code__.co_filename).parent)}"
         self._entries: dict[int, Entry] = {}
 
     def entry(self, itemsize: int) -> Entry:

@@ -10,17 +10,18 @@ import torch
 from torch import Tensor
 
 
-def steps_between(head_dim: int) -> int:
-    """How many steps lie between two stored matrices.
+def steps_between(head_dim: int, columns: int) -> int:
+    """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.
 
-    A matrix has `head_dim` rows, so that a quarter of a row a step is what storing it costs at most.
+    Args:
+        head_dim: the rows of a matrix.
+        columns: the columns of a matrix.
     """
-    return 4 * (head_dim + 8)
+    # The vectors of a step are 2 head_dim + columns numbers long, and in the delta rule as many again.
+    return 4 * head_dim * columns // (head_dim + columns // 3) + 32
 
 
-def empty_checkpoints(
-    like: Tensor, shape: tuple[int, int, int, int], steps: int, save: bool
-) -> tuple[Tensor, Tensor]:
+def empty_checkpoints(like: Tensor, shape: tuple[int, int, int, int], steps: int, save: bool) -> tuple[Tensor, Tensor]:
     """Room for the stored matrices and for the jumps of a sequence; empty unless `save`.
 
     Args:
@@ -34,7 +35,8 @@ def empty_checkpoints(
         jump of every interval or -1, int32 [b, h, intervals].
     """
     b, h, d, m = shape
-    intervals = (steps + steps_between(d) - 1) // steps_between(d) if save else 0
+    interval = steps_between(d, m)
+    intervals = (steps + interval - 1) // interval if save else 0
     return (
         like.new_empty(b, h, max(intervals - 1, 0), d, m),
         like.new_empty(b, h, intervals, dtype=torch.int32),

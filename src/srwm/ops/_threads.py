@@ -60,18 +60,18 @@ def over_heads(
     threads = min(torch.get_num_threads(), heads, 1 + work // MIN_WORK)
     shares = 1 if threads == 1 else min(heads, SHARES * threads)
     places, size = _layout(scratch, itemsize)
-    addresses = [0 if each is None else each.data_ptr() for each in tables]
+    addresses = [address(each) for each in tables]
     counters = (0,) * (DONE + 1)
-    where = 0 if reset is None else reset.data_ptr(), _scratch(size * threads), size
+    where = address(reset), _scratch(size * threads), size
     told = array("q", (*counters, shares, threads, heads, *where, *sizes, *places, *addresses))
-    address, _ = told.buffer_info()
+    start, _ = told.buffer_info()
     if threads == 1:
-        entry.call(address)
+        entry.call(start)
     elif work < LONG_WORK and _on_openmp is not None:
         # Asking for fewer threads than PyTorch does would end the others.
-        _on_openmp(entry.address, address, 0, 0)
+        _on_openmp(entry.address, start, 0, 0)
     else:
-        call = _Call(entry, told, address, shares, (reset, tables, _own.memory))
+        call = _Call(entry, told, start, shares, (reset, tables, _own.memory))
         try:
             _helpers.assign(call, threads - 1)
             call.run()
@@ -80,6 +80,11 @@ def over_heads(
             # After an interrupt others may still be at work: their scratch memory is left to them.
             _own.size = -1
             raise
+
+
+def address(tensor: Tensor | None) -> int:
+    """Where a tensor lies in memory; 0 if there is none."""
+    return 0 if tensor is None else tensor.data_ptr()
 
 
 def segments(reset: Tensor | None) -> Tensor | None:

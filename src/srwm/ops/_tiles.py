@@ -173,6 +173,21 @@ def store_jump(place, jump, SHARED: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def any_jump(jumps, intervals):
+    """Whether one of the intervals of a sequence has a jump.
+
+    A maximum over the lanes of a warp is known to be the same in all of them: what is done if there is none then needs
+    no instructions that bring threads together again.
+    """
+    lane = tl.arange(0, 32)
+    last = tl.full([32], -1, tl.int32)
+    for j in range(0, intervals, 32):
+        last = tl.maximum(last, tl.load(jumps + j + lane, mask=j + lane < intervals, other=-1))
+    return tl.max(last, axis=0) >= 0
+
+
+@triton.jit
+@no_type_check
 def pick(v, index, i):
     """Element i of a vector, as a scalar."""
     return tl.sum(tl.where(index == i, v, 0.0), axis=0)

@@ -30,13 +30,13 @@ def forward(
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return y, the end state, and what is saved (empty unless `save`)."""
-    y, end, *saved = _empty_outputs(q, k, v, beta, state, save)
+    y, end, error, checkpoints, last_jumps = _empty_outputs(q, k, v, beta, state, save)
     if q.shape[1] == 0 or end.numel() == 0:
         end.zero_() if state is None else end.copy_(state)
     else:
         inputs = contiguous(q, k, v, beta, state, reset)
-        kernels(__package__, backend).forward(*inputs, y, end, Saved(*saved) if save else None)
-    return y, end, *saved
+        kernels(__package__, backend).forward(*inputs, y, end, Saved(error, checkpoints, last_jumps) if save else None)
+    return y, end, error, checkpoints, last_jumps
 
 
 def backward(

@@ -31,7 +31,7 @@ from .._loops import (
 )
 from .._memory import at, given, load, load_first, nowhere, pointer, store
 from .._simd import lanes, multiply_add, spread, zeros
-from .._threads import over_heads, segments
+from .._threads import address, over_heads, segments
 from ._saved import GROWTH, Saved
 
 
@@ -186,7 +186,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                 if t == stop:
                     # The matrix before this step cannot be had by undoing: it is written again.
                     along = dot(update, dy, e)
-                    if reset != 0 and base == segment[b * steps + t] or base == 0 and not given(state):
+                    if (reset != 0 and base == segment[b * steps + t]) or (base == 0 and not given(state)):
                         clear(w, e * rows)
                         clear(limits, e)
                     else:
@@ -257,7 +257,7 @@ def forward(
         heads=b * h,
         work=3 * t * end.numel(),
         scratch=((d, e), *[(1, e)] * 5),
-        sizes=(t, h, d, e, _checkpoints.steps_between(d), 0 if last_jumps is None else last_jumps.data_ptr()),
+        sizes=(t, h, d, e, _checkpoints.steps_between(d, e), address(last_jumps)),
         reset=reset,
         tables=(q, k, v, beta, state, y, end, error, checkpoints),
     )
@@ -287,7 +287,7 @@ def backward(
         heads=b * h,
         work=7 * t * end.numel(),
         scratch=((e, d), (d, e), (d + 15, 1), *[(1, e)] * 7, *[(1, d)] * 5),
-        sizes=(t, h, d, e, _checkpoints.steps_between(d), saved.last_jumps.data_ptr()),
+        sizes=(t, h, d, e, _checkpoints.steps_between(d, e), address(saved.last_jumps)),
         reset=segments(reset),
         tables=(dy, dend, q, k, beta, state, end, saved.error, saved.checkpoints, dq, dk, dv, dbeta, dstate),
     )

@@ -153,10 +153,11 @@ def _write_again(
             w = load_tile(state, 0, row, col, D, E, E, unit, ACC)
     limit = column_limits(w, GROWTH)
     jump = tl.full(col.shape, -1, tl.int32)
+    next_k, next_beta, next_error = _load_update(base, k, beta, error, heads, row, col, D, E)
     for s in range(base, t):
-        b_k, b_beta, b_error = _load_update(s, k, beta, error, heads, row, col, D, E)
-        b_k = b_k.to(ACC)
-        write = b_beta.to(ACC) * b_error
+        b_k = next_k.to(ACC)
+        write = next_beta.to(ACC) * next_error
+        next_k, next_beta, next_error = _load_update(s + 1, k, beta, error, heads, row, col, D, E)
         w += outer(b_k, write)
         size = tl.abs(write) * largest_row(b_k)
         limit = tl.where(s == base, tl.maximum(limit, GROWTH * size), limit)
@@ -256,28 +257,50 @@ def delta_rule_bwd_kernel(
         if HAS_RESET | (last_jump >= first_step):
             # The interval falls into stretches that can be undone in one go.
             at_hand = t >= 0
-            while t >= first_step:
-                jump = last_jump
-                base = first_step
-                if HAS_RESET:
-                    base = tl.maximum(base, tl.load(segment + t))
-                written = (t <= jump) | (not at_hand)
-                if written:
-                    w, jump = _write_again(
-                        base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
-                        D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH,
-                    )  # fmt: skip
-                last = tl.minimum(t, tl.maximum(base, jump + 1))
-                w, g = _steps_back(
-                    w, g, t, last, written, dy, q, k, beta, error, dq, dk, dv, dbeta, heads, row, col, D, E, ACC, True
-                )
-                if HAS_RESET:
-                    # What stood before a reset is not at hand.
-                    at_hand = tl.load(segment + last) != last
-                    if not at_hand:
-                        # Before this step the matrix was zero, whatever went before: no gradient goes further back.
-                        g = zeros(row, BLOCK, ACC)
-                t = last - 1
+            for _ in range(interval):
+                # A loop that ends here would be laid out anew by the compiler; this one runs empty.
+                if t >= first_step:
+                    jump = last_jump
+                    base = first_step
+                    if HAS_RESET:
+                        base = tl.maximum(base, tl.load(segment + t))
+                    written = (t <= jump) | (not at_hand)
+                    if written:
+                        w, jump = _write_again(
+                            base, t, state, segment, checkpoints, k, beta, error, interval, heads, row, col, unit,
+                            D, E, BLOCK, ACC, HAS_STATE, HAS_RESET, GROWTH,
+                        )  # fmt: skip
+                    last = tl.minimum(t, tl.maximum(base, jump + 1))
+                    w, g = _steps_back(
+                        w,
+                        g,
+                        t,
+                        last,
+                        written,
+                        dy,
+                        q,
+                        k,
+                        beta,
+                        error,
+                        dq,
+                        dk,
+                        dv,
+                        dbeta,
+                        heads,
+                        row,
+                        col,
+                        D,
+                        E,
+                        ACC,
+                        True,
+                    )
+                    if HAS_RESET:
+                        # What stood before a reset is not at hand.
+                        at_hand = tl.load(segment + last) != last
+                        if not at_hand:
+                            # Before this step the matrix was zero, whatever went before: no gradient goes further back.
+                            g = zeros(row, BLOCK, ACC)
+                    t = last - 1
         else:
             w, g = _steps_back(
                 w, g, t, first_step, False, dy, q, k, beta, error, dq, dk, dv, dbeta, heads, row, col, D, E, ACC, False
@@ -313,10 +336,14 @@ def _constants(d: int, e: int, dtype: torch.dtype, backward: bool) -> tuple[int,
     # No narrower than the threads that lie along the columns.
     block = max(min(launch.block, triton.next_power_of_2(e)), launch.warps * 32 // launch.lanes)
     accumulator = tl.float64 if dtype == torch.float64 else tl.float32
-    return triton.cdiv(e, block), {
+    constants = {
         "D": d, "E": e, "ROWS": rows_, "BLOCK": block, "LANES": launch.lanes, "ACC": accumulator,
         "num_warps": launch.warps,
     }  # fmt: skip
+    if backward and rows_ <= 16:
+        # What jumps need of registers would keep other programs from running at the same time.
+        constants["maxnreg"] = 128
+    return triton.cdiv(e, block), constants
 
 
 def forward(
@@ -340,7 +367,7 @@ def forward(
         delta_rule_fwd_kernel[(b * h, blocks)](
             q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
             q if reset is None else reset.view(torch.uint8), y, end, error, checkpoints, jumps,
-            t, h, 1, t if saved is None else _checkpoints.steps_between(d),
+            t, h, 1, t if saved is None else _checkpoints.steps_between(d, v.shape[3]),
             SAVE=saved is not None, HAS_RESET=reset is not None, GROWTH=GROWTH, SHARED=blocks > 1, **constants,
         )  # fmt: skip
 
@@ -371,7 +398,7 @@ def backward(
     with torch.cuda.device_of(q):
         delta_rule_bwd_kernel[(b * h, blocks)](
             dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end,
-            *saved, shares[0], shares[1], dv, shares[2], dstate, t, h, 1, _checkpoints.steps_between(d),
+            *saved, shares[0], shares[1], dv, shares[2], dstate, t, h, 1, _checkpoints.steps_between(d, dy.shape[3]),
             HAS_STATE=state is not None, HAS_RESET=reset is not None, GROWTH=GROWTH, **constants,
         )  # fmt: skip
     if blocks > 1:

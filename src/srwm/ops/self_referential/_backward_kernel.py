@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from .._tiles import (
+    any_jump,
     dot_rows,
     dot_share,
     find_jumps,
@@ -119,9 +120,21 @@ def _write_again(
     jump_q = tl.full(col.shape, -1, tl.int32)
     jump_k = jump_q
     jump_b = tl.full(col_b.shape, -1, tl.int32)
+    next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
+        base, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+    )
     for s in range(base, t):
-        b_k, rate_y, rate_q, rate_k, rate_b, d_y, d_q, d_k, d_b = _load_update(
-            s, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+        b_k = next_k
+        rate_y = next_ry
+        rate_q = next_rq
+        rate_k = next_rk
+        rate_b = next_rb
+        d_y = next_d_y
+        d_q = next_d_q
+        d_k = next_d_k
+        d_b = next_d_b
+        next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
+            s + 1, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
         )
         if READ:
             w_y += outer(b_k, rate_y * d_y)
@@ -149,7 +162,7 @@ def _steps_back(
     w_y, w_q, w_k, w_b = matrix
     g_y, g_q, g_k, g_b = gradient
     end_y, end_q, end_k, end_b = end_gradient
-    row, _, col, col_b, _ = place
+    row, _, _, col_b, _ = place
     lane = tl.arange(0, LANES)
     in_row = row < D
     zero_b = zeros(row, NB, ACC)
@@ -196,21 +209,13 @@ def _steps_back(
         dx_share = zero_b
         a_y = tl.zeros([NB], ACC)
         if READ:
-            w_y, g_y, dk, du, a_y = _undo(
-                w_y, g_y, end_y, d_y, rate_y, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-            )
+            w_y, g_y, dk, du, a_y = _undo(w_y, g_y, end_y, d_y, rate_y, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
             dx_share += mat_vec_share(w_y, b_dy, NB)
             g_y += outer(b_x, b_dy)
         if CORE:
-            w_q, g_q, dk, du, a_q = _undo(
-                w_q, g_q, end_q, d_q, rate_q, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-            )
-            w_k, g_k, dk, du, a_k = _undo(
-                w_k, g_k, end_k, d_k, rate_k, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-            )
-            w_b, g_b, dk, du, a_b = _undo(
-                w_b, g_b, end_b, d_b, rate_b, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END
-            )
+            w_q, g_q, dk, du, a_q = _undo(w_q, g_q, end_q, d_q, rate_q, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
+            w_k, g_k, dk, du, a_k = _undo(w_k, g_k, end_k, d_k, rate_k, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
+            w_b, g_b, dk, du, a_b = _undo(w_b, g_b, end_b, d_b, rate_b, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
 
         row_dk, row_du = sum_both(dk, du)
         if CORE:
@@ -280,33 +285,35 @@ def _go_back(
         if JUMPS:
             # The interval falls into stretches that can be undone in one go.
             at_hand = t >= 0
-            while t >= first_step:
-                jump = tl.load(jumps + intervals - 1 - j)
-                base = first_step
-                if HAS_RESET:
-                    base = tl.maximum(base, tl.load(segment + t))
-                written = (t <= jump) | (not at_hand)
-                if written:
-                    matrix, jump = _write_again(
-                        base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place,
-                        zero, D, OUT, RATES, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
+            for _ in range(interval):
+                # A loop that ends here would be laid out anew by the compiler; this one runs empty.
+                if t >= first_step:
+                    jump = tl.load(jumps + intervals - 1 - j)
+                    base = first_step
+                    if HAS_RESET:
+                        base = tl.maximum(base, tl.load(segment + t))
+                    written = (t <= jump) | (not at_hand)
+                    if written:
+                        matrix, jump = _write_again(
+                            base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place,
+                            zero, D, OUT, RATES, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
+                        )  # fmt: skip
+                    last = tl.minimum(t, tl.maximum(base, jump + 1))
+                    matrix, gradient = _steps_back(
+                        matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx,
+                        heads, place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, True,
                     )  # fmt: skip
-                last = tl.minimum(t, tl.maximum(base, jump + 1))
-                matrix, gradient = _steps_back(
-                    matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx, heads,
-                    place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, True,
-                )  # fmt: skip
-                if HAS_RESET:
-                    # What stood before a reset is not at hand.
-                    at_hand = tl.load(segment + last) != last
-                    if not at_hand:
-                        # Before this step the matrix was `weight` itself: the gradient goes there, and no further back.
-                        gradient = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
-                        store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
-                        gradient = zero
-                        if HAS_END:
-                            end_gradient = zero
-                t = last - 1
+                    if HAS_RESET:
+                        # What stood before a reset is not at hand.
+                        at_hand = tl.load(segment + last) != last
+                        if not at_hand:
+                            # Before this step the matrix was `weight` itself: the gradient goes there, no further back.
+                            gradient = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
+                            store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
+                            gradient = zero
+                            if HAS_END:
+                                end_gradient = zero
+                    t = last - 1
         else:
             matrix, gradient = _steps_back(
                 matrix, gradient, end_gradient, t, first_step, False, dy, x, q, k, beta, difference, share, dx, heads,
@@ -373,8 +380,7 @@ def self_referential_bwd_kernel(
     if HAS_RESET:
         jumped = steps > 0
     else:
-        for j in range(intervals):
-            jumped = jumped | (tl.load(jumps + j) >= 0)
+        jumped = any_jump(jumps, intervals)
     if jumped:
         _go_back(
             dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate,

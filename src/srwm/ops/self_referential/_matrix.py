@@ -54,7 +54,12 @@ def store_matrix(
 def limits_of(matrix, GROWTH: tl.constexpr):
     """How large the differences of each part may be, by the size of its columns."""
     w_y, w_q, w_k, w_b = matrix
-    return column_limits(w_y, GROWTH), column_limits(w_q, GROWTH), column_limits(w_k, GROWTH), column_limits(w_b, GROWTH)
+    return (
+        column_limits(w_y, GROWTH),
+        column_limits(w_q, GROWTH),
+        column_limits(w_k, GROWTH),
+        column_limits(w_b, GROWTH),
+    )
 
 
 @triton.jit

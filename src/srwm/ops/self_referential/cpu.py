@@ -32,7 +32,7 @@ from .._loops import (
 )
 from .._memory import at, given, load, load_first, nowhere, pointer, prefetch, store, store_first
 from .._simd import lanes, multiply_add, spread, zeros
-from .._threads import over_heads, segments
+from .._threads import address, over_heads, segments
 from ._saved import GROWTH, Saved
 
 
@@ -285,7 +285,9 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                         set_limits_of_rows(w, m, rows, GROWTH, limits)
                         for s in range(base, t):
                             each = (b * steps + s) * heads + h
-                            _take_update(each, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                            _take_update(
+                                each, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update
+                            )
                             write(w, m, rows, update, k)
                             take(at(difference_table, each * m), m, undo)
                             if jumps(undo, m, 1.0, GROWTH, limits):
@@ -352,7 +354,15 @@ def forward(
         heads=b * h,
         work=3 * t * end.numel(),
         scratch=((d, m), *[(1, m)] * 3, (2, m), (1, m), *[(1, d)] * 3, (1, learning_rates)),
-        sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d), 0 if last_jumps is None else last_jumps.data_ptr()),
+        sizes=(
+            t,
+            h,
+            d,
+            out,
+            learning_rates,
+            _checkpoints.steps_between(d, m),
+            0 if last_jumps is None else last_jumps.data_ptr(),
+        ),
         reset=reset,
         tables=(x, weight, state, y, end, *vectors, checkpoints),
     )
@@ -380,9 +390,17 @@ def backward(
         heads=b * h,
         work=7 * t * end.numel(),
         scratch=(
-            (m, d), (d, m), (d, m), (d + 15, 1), *[(1, m)] * 3, (2, m), *[(1, m)] * 3, *[(1, d)] * 7, (1, learning_rates)
-        ),  # fmt: skip
-        sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d), last_jumps.data_ptr()),
+            (m, d),
+            (d, m),
+            (d, m),
+            (d + 15, 1),
+            *[(1, m)] * 3,
+            (2, m),
+            *[(1, m)] * 3,
+            *[(1, d)] * 7,
+            (1, learning_rates),
+        ),
+        sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d, m), address(last_jumps)),
         reset=segments(reset),
         tables=(dy, dend, x, weight, state, end, *vectors, checkpoints, dx, dstate, dweight),
     )

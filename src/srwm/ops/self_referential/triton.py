@@ -106,6 +106,7 @@ def forward(
     b, t, h, d = x.shape
     parts = _parts(d, y.shape[3], learning_rates, weight.dtype, _is_crowded(x), False)
     keep = saved is not None or len(parts) > 1
+    interval = t if saved is None else _checkpoints.steps_between(d, weight.shape[2])
     if saved is not None:
         q, k, beta, difference, checkpoints, jumps = saved
         if len(parts) > 1:
@@ -118,7 +119,7 @@ def forward(
         for part in parts:
             self_referential_fwd_kernel[(b * h, part.blocks)](
                 x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
-                y, end, q, k, beta, difference, checkpoints, jumps, t, h, 1, t if saved is None else _checkpoints.steps_between(d),
+                y, end, q, k, beta, difference, checkpoints, jumps, t, h, 1, interval,
                 KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
                 GROWTH=GROWTH, SHARED=len(parts) > 1, **part.constants,
             )  # fmt: skip
@@ -139,6 +140,7 @@ def backward(
 ) -> None:
     """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
     b, t, h, d = x.shape
+    interval = _checkpoints.steps_between(d, weight.shape[2])
     segment = end if reset is None else segments(reset)
     share = end
     for part in _parts(d, dy.shape[3], saved.beta.shape[3], weight.dtype, _is_crowded(x), True):
@@ -149,7 +151,7 @@ def backward(
         with torch.cuda.device_of(x):
             self_referential_bwd_kernel[(b * h, part.blocks)](
                 dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
-                share, dx, dstate, end if dweight is None else dweight, t, h, 1, _checkpoints.steps_between(d), 0,
+                share, dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
                 HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, GROWTH=GROWTH,
                 **part.constants,
             )  # fmt: skip

@@ -1,0 +1,134 @@
+"""Gradients when the matrix grows: in float32 they stay near float64 wherever the reference does."""
+
+import pytest
+import torch
+
+from srwm.ops import _checkpoints
+from srwm.ops.delta_rule import _library as delta_rule_library
+from srwm.ops.self_referential import _library as self_referential_library
+
+from .growth import (
+    PARTS,
+    growing_keys,
+    growing_outputs,
+    with_a_large_value,
+    with_few_resets,
+    with_keys,
+    with_normal_keys,
+    with_small_inputs,
+    worst_error,
+)
+from .inputs import Problem, assert_agree, make, normal, solve
+from .tolerances import TOLERANCES, assert_near
+
+LIMIT = TOLERANCES["float32 under growth gradients"].limit
+
+GROWING = {
+    "keys, to 1e12 in 100 steps": lambda: growing_keys(1e12, 1, 100, 2, 16),
+    "keys, to 1e12 in 400 steps": lambda: growing_keys(1e12, 1, 400, 1, 8),
+    "keys of norm 4": lambda: with_keys(4.0, 1, 20, 2, 16),
+    "normal keys": lambda: with_normal_keys(1, 60, 2, 16),
+    "a large last value": lambda: with_a_large_value(1e8, -1, 1, 200, 2, 16),
+    "a large value": lambda: with_a_large_value(1e8, 70, 1, 200, 2, 16),
+    "keys, with resets": lambda: with_few_resets(growing_keys(1e12, 2, 150, 1, 16)),
+    "outputs, to 1e12 in 150 steps": lambda: growing_outputs(1e12, 1, 150, 2, 16),
+    "outputs, to 1e12 in 700 steps": lambda: growing_outputs(1e12, 1, 700, 1, 8, others=-16.0),
+    "the whole matrix": lambda: growing_outputs(1e12, 1, 200, 1, 16, others=-4.0),
+    "outputs, with resets": lambda: with_few_resets(growing_outputs(1e12, 2, 250, 1, 16), 0.01),
+    "small inputs": lambda: with_small_inputs(1e-3, 2, 20, 2, 16),
+    "inputs too small for float32": lambda: with_small_inputs(1e-40, 2, 20, 2, 16),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("name", GROWING)
+def test_gradients_are_right_when_the_matrix_grows(name, part):
+    assert worst_error(GROWING[name](), "cpu", PARTS[part]) <= LIMIT
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "grow",
+    [lambda: growing_keys(1e12, 1, 10_000, 1, 16), lambda: growing_outputs(1e12, 1, 10_000, 1, 16, others=-20.0)],
+    ids=["keys", "outputs"],
+)
+def test_gradients_are_right_over_ten_thousand_steps(grow, part):
+    assert worst_error(grow(), "cpu", PARTS[part]) <= LIMIT
+
+
+@pytest.fixture
+def short_intervals(monkeypatch):
+    monkeypatch.setattr(_checkpoints, "steps_between", lambda rows, columns: 5)
+
+
+@pytest.mark.usefixtures("short_intervals")
+@pytest.mark.parametrize("part", ["first half", "all and end state"])
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda: growing_keys(1e9, 1, 17, 1, 3),
+        lambda: with_few_resets(growing_keys(1e9, 2, 17, 1, 3), 0.15),
+        lambda: growing_keys(1e9, 1, 12, 1, 20),
+        lambda: growing_outputs(1e9, 1, 17, 1, 3),
+        lambda: with_few_resets(growing_outputs(1e9, 2, 17, 1, 3), 0.15),
+        lambda: growing_outputs(1e9, 1, 12, 1, 20),
+    ],
+    ids=["keys", "keys, resets", "keys, wide", "outputs", "outputs, resets", "outputs, wide"],
+)
+def test_every_kernel_goes_on_from_stored_matrices(grow, part, kernel):
+    assert worst_error(grow(), kernel, PARTS[part]) <= LIMIT
+
+
+@pytest.mark.usefixtures("short_intervals")
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("t", [4, 5, 6, 10, 20])
+def test_sequences_about_as_long_as_intervals_agree(operator, kernel, t, reset):
+    problem = make(operator, 2, t, 1, 3, out=4, reset=reset)
+    assert_agree(problem, solve(problem, kernel), solve(problem, "reference"), "float64")
+
+
+@pytest.mark.usefixtures("short_intervals")
+def test_with_and_without_a_loss_of_the_end_state_the_outputs_count_once(operator, kernel):
+    problem = make(operator, 1, 12, 1, 3)
+
+    def of_outputs(y, end):
+        return (y * normal(*y.shape, seed=5)).sum()
+
+    def of_both(y, end):
+        return of_outputs(y, end) + 0 * end.sum()
+
+    found, expected = solve(problem, kernel, of_both), solve(problem, kernel, of_outputs)
+    assert_agree(problem, found, expected, "float64")
+
+
+def saved_of(problem: Problem) -> tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]:
+    """The vectors that the forward pass keeps, the stored matrices, and the jumps."""
+    library = {"self_referential": self_referential_library, "delta_rule": delta_rule_library}[problem.operator]
+    options = tuple(problem.options.values())
+    inputs = problem.inputs.values()
+    _, _, *vectors, checkpoints, jumps = library.forward(*inputs, problem.reset, *options, True, "cpu")
+    kept = vectors if problem.operator == "self_referential" else [*vectors, *problem.timed.values()]
+    return kept, checkpoints, jumps
+
+
+@pytest.mark.parametrize("d", [1, 8, 16, 64, 128])
+def test_stored_matrices_take_a_fifth_of_the_vectors_at_most(operator, d):
+    vectors, checkpoints, _ = saved_of(make(operator, 1, 1000, 1, d, state=False, dtype=torch.float32))
+    assert checkpoints.numel() <= 0.2 * sum(each.numel() for each in vectors)
+
+
+def test_an_ordinary_matrix_has_no_jumps():
+    _, _, jumps = saved_of(make("self_referential", 8, 300, 4, 16, state=False, dtype=torch.float32))
+    assert (jumps == -1).all()
+
+
+def test_what_overflows_later_does_not_spoil_earlier_gradients():
+    problem = with_normal_keys(1, 150, 1, 16).to(torch.float32)
+    assert not torch.isfinite(problem("cpu")[1]).all()
+    found, truth = (
+        solve(each, how, PARTS["first tenth"].loss)
+        for each, how in ((problem, "cpu"), (problem.to(torch.float64), "reference"))
+    )
+    for name in ("d q", "d k", "d v", "d beta"):
+        assert_near(found[name][:, :15], truth[name][:, :15], "float32 under growth gradients")
