@@ -18,6 +18,9 @@ class LSTM(SequenceLayer[LSTMState]):
     them it looks at the mask, which on a GPU waits for the device once. `torch.compile` leaves every LSTM of PyTorch
     out of its graphs unless `torch._dynamo.config.allow_rnn` is set.
 
+    Under autocast `y` has autocast's dtype, and the state keeps its own. On a CPU the recurrence itself then runs in
+    the dtype of the parameters, because only some CPUs have a kernel for an LSTM in half precision.
+
     Args:
         input_size: features of `x`.
         hidden_size: features of `y`.
@@ -66,6 +69,19 @@ class LSTM(SequenceLayer[LSTMState]):
         check_fits(x, self.lstm.all_weights[0][0])
         self._check_state(state, x.shape[0])
         state = self.initial_state(x.shape[0]) if state is None else state
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            return self._run_on_cpu_under_autocast(x, state, reset)
+        return self._run(x, state, reset)
+
+    def _run_on_cpu_under_autocast(self, x: Tensor, state: LSTMState, reset: Tensor | None) -> tuple[Tensor, LSTMState]:
+        dtype = self.lstm.all_weights[0][0].dtype
+        with torch.autocast("cpu", enabled=False):
+            y, after = self._run(x.to(dtype), LSTMState(*(part.to(dtype) for part in state)), reset)
+        after = LSTMState(*(part.to(before.dtype) for part, before in zip(after, state, strict=True)))
+        # Autocast leaves float64 as it is.
+        return y if dtype == torch.float64 else y.to(torch.get_autocast_dtype("cpu")), after
+
+    def _run(self, x: Tensor, state: LSTMState, reset: Tensor | None) -> tuple[Tensor, LSTMState]:
         if x.shape[1] == 0:
             return x.new_zeros(*x.shape[:2], self.output_size), state
         # Copies in the layout PyTorch wants: layers first and contiguous.
