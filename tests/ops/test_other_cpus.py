@@ -1,4 +1,4 @@
-"""Kernels for a CPU that has less than this one; `make test` runs the tests of operators and layers as if on such a one."""
+"""Kernels for a CPU that has less than this one; `make test` also runs the tests of operators and layers as on one."""
 
 import os
 import subprocess
