@@ -51,6 +51,8 @@ def delta_rule(
 
     Raises:
         ValueError: if a shape, dtype or device does not fit, or the backend cannot run here.
+        RuntimeError: if a derivative is asked for that a fast backend does not have: a second one, one in forward mode,
+            or one by `torch.func`. The reference has them.
 
     Example:
         >>> q, k, v = torch.randn(3, 2, 5, 3, 4).unbind(0)

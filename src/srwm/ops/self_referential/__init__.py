@@ -53,6 +53,8 @@ def self_referential(
 
     Raises:
         ValueError: if a shape, dtype or device does not fit, or the backend cannot run here.
+        RuntimeError: if a derivative is asked for that a fast backend does not have: a second one, one in forward mode,
+            or one by `torch.func`. The reference has them.
 
     Example:
         >>> x, weight = torch.randn(2, 5, 3, 4), torch.randn(3, 4, 4 + 4 + 4 + 4)
