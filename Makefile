@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test docs lint types format bench clean
+.PHONY: help setup run demo test portable docs lint types format bench clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,11 +31,20 @@ run: $(STAMP) ## Train a small SRWM to learn new characters, and test it (a few 
 demo: $(STAMP) ## Teach a network your own drawings in the browser, and watch it rewrite itself
 	@$(BIN)/srwm demo
 
-test: $(STAMP) $(GAMES) $(DOCS) ## Run lint, types and all tests
+test: $(STAMP) $(GAMES) $(DOCS) ## Run lint, types and all tests, some of them twice: see portable
 	@$(call step,ruff check,$(BIN)/ruff check .)
 	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
 	@$(call step,mypy,$(BIN)/mypy)
 	@$(call step,pytest,$(BIN)/python -m pytest -q -n 2)
+	@$(MAKE) --no-print-directory portable
+
+# Every library that picks its code by the CPU is told of an old one: oneDNN, PyTorch's own loops, and numba, which keeps
+# the kernels on disk by the name of the CPU. In Triton's interpreter nothing would change.
+portable: export ATEN_CPU_CAPABILITY := default
+portable: export NUMBA_CPU_NAME := generic
+portable: $(STAMP) ## Run the tests of kernels and layers as on a CPU without AVX-512, and autocast as on one without AVX
+	@$(call step,pytest without AVX-512,ONEDNN_MAX_CPU_ISA=AVX2 $(BIN)/python -m pytest -q -n 2 -k "not triton" tests/ops tests/nn tests/vision)
+	@$(call step,pytest without AVX,ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest -q -k autocast tests/nn)
 
 docs: $(DOCS) ## Build the site of the documentation into site/
 	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict)

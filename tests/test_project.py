@@ -217,6 +217,20 @@ def test_makefile_installs_the_pinned_torch():
     assert f"install -c constraints.txt {pin}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
+def test_make_test_repeats_the_tests_of_the_kernels_as_on_an_older_cpu():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (test,) = re.findall(r"^test:.*\n(?:\t.*\n)*", makefile, flags=re.MULTILINE)
+    assert "$(MAKE) --no-print-directory portable" in test
+    portable = "".join(re.findall(r"^portable:.*\n(?:\t.*\n)*", makefile, flags=re.MULTILINE))
+    for told in (
+        "ATEN_CPU_CAPABILITY := default",
+        "NUMBA_CPU_NAME := generic",
+        "MAX_CPU_ISA=AVX2",
+        "MAX_CPU_ISA=SSE41",
+    ):
+        assert told in portable
+
+
 def test_version_is_the_same_everywhere():
     assert f"\nversion: {srwm.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert srwm.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -10,6 +10,8 @@ from srwm.nn import SequenceLayer, check_layer
 
 from .layers import LAYERS, SIZE, STATELESS, random_reset
 
+autocast_dtypes = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
+
 
 @pytest.fixture(params=LAYERS)
 def layer(request: pytest.FixtureRequest) -> SequenceLayer:
@@ -91,23 +93,26 @@ def test_can_be_made_on_the_meta_device_and_filled():
         assert torch.equal(target(x)[0], source(x)[0])
 
 
-def test_autocast_is_near_float32(layer):
+@autocast_dtypes
+def test_autocast_is_near_float32(layer, dtype):
     x = torch.randn(2, 4, SIZE)
     expected, _ = layer(x)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", dtype):
         y, _ = layer(x)
     assert torch.allclose(y.float(), expected, atol=0.1, rtol=0.1)
 
 
-def test_autocast_keeps_the_state_in_float32(layer):
-    with torch.autocast("cpu", torch.bfloat16):
+@autocast_dtypes
+def test_autocast_keeps_the_state_in_float32(layer, dtype):
+    with torch.autocast("cpu", dtype):
         _, state = layer(torch.randn(2, 4, SIZE), reset=random_reset(2, 4))
     floats = [leaf for leaf in pytree.tree_leaves(state) if leaf.is_floating_point()]
     assert all(leaf.dtype == torch.float32 for leaf in floats)
 
 
-def test_autocast_has_finite_gradients(layer):
-    with torch.autocast("cpu", torch.bfloat16):
+@autocast_dtypes
+def test_autocast_has_finite_gradients(layer, dtype):
+    with torch.autocast("cpu", dtype):
         found = results_and_gradients(layer, torch.randn(2, 4, SIZE), None)
     assert all(tensor.isfinite().all() for tensor in found)
 

@@ -65,6 +65,29 @@ def test_dropout_of_a_single_layer_does_not_warn():
     assert LSTM(4, 3, dropout=0.5).lstm.dropout == 0.0
 
 
+@pytest.mark.parametrize("parameters", [torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("autocast", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("time", [0, 6])
+def test_under_autocast_on_a_cpu_only_y_is_rounded(parameters, autocast, time):
+    layer, x = make().to(parameters), draw(t=time).to(parameters)
+    reset = torch.rand(3, time) < 0.3
+    expected, expected_state = layer(x, reset=reset)
+    with torch.autocast("cpu", autocast):
+        y, state = layer(x, reset=reset)
+    # Autocast leaves float64 as it is.
+    assert torch.equal(y, expected if parameters == torch.float64 else expected.to(autocast))
+    assert all(map(torch.equal, state, expected_state))
+
+
+def test_under_autocast_on_a_cpu_half_precision_inputs_meet_float32_parameters():
+    layer, x = make().float(), draw().bfloat16()
+    expected, expected_state = layer(x.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        y, state = layer(x)
+    assert torch.equal(y, expected.bfloat16())
+    assert all(map(torch.equal, state, expected_state))
+
+
 @pytest.mark.usefixtures("as_installed")
 def test_no_layers_get_a_sentence():
     with pytest.raises(ValueError, match="num_layers=0; wanted at least 1"):

@@ -12,6 +12,22 @@ def zeros(*shape, **options):
     return torch.zeros(*shape, **options)
 
 
+FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+OF_16_BITS = "wanted a floating-point tensor of 16, 32 or 64 bits"
+
+NO_BLOCKS = [
+    (
+        zeros(2, 3).to_sparse(),
+        r"{} has layout torch\.sparse_coo; wanted a dense tensor: convert it with \.to_dense\(\)",
+    ),
+    (zeros(2, 3).to_mkldnn(), r"{} has layout torch\._mkldnn; wanted a dense tensor"),
+    (
+        torch.nested.nested_tensor([zeros(2), zeros(3)], layout=torch.jagged),
+        "{} is a nested tensor; wanted a dense one",
+    ),
+]
+"""Tensors that are not a block of numbers, and what is said of them."""
+
 SELF_REFERENTIAL = {"x": zeros(2, 5, 3, 4), "weight": zeros(3, 4, 16)}
 WRONG_SELF_REFERENTIAL = [
     ({"x": zeros(5, 3, 4)}, r"x has shape \[5, 3, 4\]; wanted \[b, t, h, d\]"),
@@ -37,6 +53,21 @@ WRONG_SELF_REFERENTIAL = [
     ({"reset": zeros(2, 5, dtype=torch.bool, device="meta")}, "reset is on meta but the inputs are on cpu"),
     ({"learning_rates": 2}, r"learning_rates=2; wanted 4 \(one for each of y, q, k, beta\) or 1 \(shared\)"),
     ({"learning_rates": 0}, "learning_rates=0; wanted 4"),
+    ({"learning_rates": 4.0}, r"learning_rates=4\.0; wanted 4"),
+    ({"learning_rates": True, "weight": zeros(3, 4, 13)}, "learning_rates=True; wanted 4"),
+    ({"learning_rates": torch.tensor(4)}, r"learning_rates=tensor\(4\); wanted 4"),
+    ({"learning_rates": [4]}, r"learning_rates=\[4\]; wanted 4"),
+    ({"x": None}, r"x is of type NoneType; wanted a torch\.Tensor"),
+    ({"x": [1.0]}, r"x is of type list; wanted a torch\.Tensor"),
+    ({"weight": zeros(3, 4, 16).numpy()}, r"weight is of type ndarray; wanted a torch\.Tensor"),
+    ({"state": (1,)}, r"state is of type tuple; wanted a torch\.Tensor"),
+    ({"reset": [True]}, r"reset is of type list; wanted a torch\.Tensor"),
+    *(({name: no_block}, sentence.format(name)) for name in ("x", "weight") for no_block, sentence in NO_BLOCKS),
+    ({"state": zeros(2, 3, 4, 16).to_sparse()}, r"state has layout torch\.sparse_coo; wanted a dense tensor"),
+    ({"reset": zeros(2, 5, dtype=torch.bool).to_sparse()}, r"reset has layout torch\.sparse_coo; wanted a dense"),
+    *(({"x": zeros(2, 5, 3, 4).to(dtype)}, f"x has dtype {dtype}; {OF_16_BITS}") for dtype in FLOAT8),
+    ({"weight": zeros(3, 4, 16).to(FLOAT8[0])}, f"weight has dtype {FLOAT8[0]}; {OF_16_BITS}"),
+    ({"state": zeros(2, 3, 4, 16).to(FLOAT8[1])}, f"state has dtype {FLOAT8[1]}; {OF_16_BITS}"),
 ]
 
 DELTA_RULE = {"q": zeros(2, 5, 3, 4), "k": zeros(2, 5, 3, 4), "v": zeros(2, 5, 3, 6), "beta": zeros(2, 5, 3)}
@@ -61,6 +92,14 @@ WRONG_DELTA_RULE = [
     ({"state": zeros(3, 4, 6)}, r"state has shape \[3, 4, 6\]; wanted \[b, h, d, e\] = \[2, 3, 4, 6\]"),
     ({"state": zeros(2, 3, 4, 6, dtype=torch.int64)}, "state has dtype torch.int64"),
     ({"state": zeros(2, 3, 4, 6, device="meta")}, "state is on meta but q is on cpu"),
+    ({"q": [1.0]}, r"q is of type list; wanted a torch\.Tensor"),
+    ({"k": None}, r"k is of type NoneType; wanted a torch\.Tensor"),
+    ({"v": 1.0}, r"v is of type float; wanted a torch\.Tensor"),
+    ({"beta": 0.5}, r"beta is of type float; wanted a torch\.Tensor"),
+    ({"state": [0]}, r"state is of type list; wanted a torch\.Tensor"),
+    *(({name: no_block}, sentence.format(name)) for name in "qkv" for no_block, sentence in NO_BLOCKS),
+    ({"q": zeros(2, 5, 3, 4).to(FLOAT8[0])}, f"q has dtype {FLOAT8[0]}; {OF_16_BITS}"),
+    ({"beta": zeros(2, 5, 3).to(FLOAT8[1])}, f"beta has dtype {FLOAT8[1]}; {OF_16_BITS}"),
     ({"reset": zeros(5, dtype=torch.bool)}, r"reset has shape \[5\]; wanted \[b, t\] = \[2, 5\]"),
     ({"reset": zeros(2, 5, dtype=torch.uint8)}, "reset has dtype torch.uint8; wanted torch.bool"),
     ({"reset": zeros(2, 5, dtype=torch.bool, device="meta")}, "reset is on meta but the inputs are on cpu"),
@@ -85,3 +124,12 @@ def test_a_wrong_argument_of_delta_rule_gets_a_sentence(wrong, sentence, backend
 def test_right_arguments_get_results(operator, right):
     y, _ = operator(**right)
     assert y.shape[:3] == (2, 5, 3)
+
+
+@pytest.mark.parametrize("backend", ["auto", "reference"])
+@pytest.mark.parametrize(("operator", "right"), [(self_referential, SELF_REFERENTIAL), (delta_rule, DELTA_RULE)])
+def test_tensors_without_numbers_get_the_shapes_of_the_results(operator, right, backend):
+    expected = operator(**right)
+    found = operator(**{name: tensor.to("meta") for name, tensor in right.items()}, backend=backend)
+    assert all(each.is_meta for each in found)
+    assert [(each.shape, each.dtype) for each in found] == [(each.shape, each.dtype) for each in expected]

@@ -103,3 +103,52 @@ def test_a_forward_derivative_through_a_kernel_is_refused(operator, kernel):
     name, tensor = next(iter(problem.timed.items()))
     with forward_ad.dual_level(), pytest.raises((RuntimeError, NotImplementedError)):
         problem.but(**{name: forward_ad.make_dual(tensor, torch.ones_like(tensor))})(kernel)
+
+
+def value_of(problem: Problem, backend: str):
+    """A function of the first input, a non-linear loss, and that input."""
+    name, tensor = next(iter(problem.tensors.items()))
+    return lambda given: random_loss(*problem.but(**{name: given})(backend)), tensor
+
+
+def gradient(problem: Problem, backend: str):
+    """By autograd, the gradient of that function."""
+    function, tensor = value_of(problem, backend)
+    tensor = tensor.clone().requires_grad_()
+    return torch.autograd.grad(function(tensor), tensor)[0]
+
+
+@pytest.mark.parametrize("derivative", [torch.func.grad, torch.func.jacrev])
+def test_the_reference_has_the_derivatives_of_torch_func(operator, derivative):
+    problem = make(operator, t=2, reset=True)
+    function, tensor = value_of(problem, "reference")
+    assert_near(derivative(function)(tensor), gradient(problem, "reference"), "float64 gradients")
+
+
+@forward_mode
+@pytest.mark.parametrize("derivative", [torch.func.grad, torch.func.jacrev, torch.func.jacfwd, torch.func.hessian])
+def test_the_derivatives_of_torch_func_through_a_kernel_are_refused(operator, kernel, derivative):
+    function, tensor = value_of(make(operator, 1, 2, 1, 2), kernel)
+    with pytest.raises(RuntimeError, match=f'^{operator} .* a fast backend.*pass backend="reference"'):
+        derivative(function)(tensor)
+
+
+def test_vmap_calls_a_kernel_for_each(operator, kernel):
+    problem = make(operator, t=2)
+    name, tensor = next(iter(problem.tensors.items()))
+    several = torch.stack([tensor, -tensor])
+    found = torch.func.vmap(lambda given: problem.but(**{name: given})(kernel))(several)
+    for i, given in enumerate(several):
+        assert all(
+            torch.equal(one[i], two) for one, two in zip(found, problem.but(**{name: given})(kernel), strict=True)
+        )
+
+
+def test_several_gradients_at_once_are_those_one_by_one(operator, kernel):
+    problem = make(operator, t=2, reset=True).leaves()
+    leaves, results = list(problem.tensors.values()), problem(kernel)
+    several = [normal(3, *each.shape, seed=seed) for seed, each in enumerate(results)]
+    found = torch.autograd.grad(results, leaves, several, is_grads_batched=True, retain_graph=True)
+    for i in range(3):
+        expected = torch.autograd.grad(results, leaves, [each[i] for each in several], retain_graph=True)
+        assert all(torch.equal(one[i], two) for one, two in zip(found, expected, strict=True))

@@ -20,6 +20,11 @@ def spaced(tensor):
     return large[..., 1]
 
 
+def negated(tensor):
+    """The same values, in memory with the other sign: as PyTorch leaves `z.conj().imag`."""
+    return torch._neg_view(-tensor)
+
+
 @pytest.mark.parametrize("restride", [transposed, spaced])
 def test_strides_do_not_matter(operator, backend, restride):
     problem = make(operator, 2, 2, 2, 3)
@@ -27,6 +32,32 @@ def test_strides_do_not_matter(operator, backend, restride):
     assert not any(tensor.is_contiguous() for tensor in strided.tensors.values())
     plain = problem.with_reset(strided.reset.contiguous())
     assert_same(solve(strided, backend), solve(plain, backend))
+
+
+def test_a_sign_that_is_not_in_memory_is_read(operator, backend):
+    problem = make(operator, 2, 2, 2, 3, reset=True)
+    lazy = problem.map(negated)
+    assert all(tensor.is_neg() for tensor in lazy.leaves().tensors.values())
+    assert_same(solve(lazy, backend), solve(problem, backend))
+
+
+def test_incoming_gradients_may_have_a_sign_that_is_not_in_memory(operator, kernel):
+    leaves = make(operator, t=2, reset=True).leaves()
+    results = leaves(kernel)
+    incoming = [normal(*each.shape, seed=seed) for seed, each in enumerate(results)]
+    plain, lazy = (
+        torch.autograd.grad(results, list(leaves.tensors.values()), given, retain_graph=True)
+        for given in (incoming, [negated(each) for each in incoming])
+    )
+    assert all(map(torch.equal, lazy, plain))
+
+
+def test_zeros_that_lie_nowhere_are_zeros(operator, backend):
+    problem = make(operator, t=2)
+    name = problem.sets_dtype
+    zeros = torch.zeros_like(problem.inputs[name])
+    nowhere = torch._efficientzerotensor(zeros.shape, dtype=zeros.dtype)
+    assert_same(solve(problem.but(**{name: nowhere}), backend), solve(problem.but(**{name: zeros}), backend))
 
 
 def test_expanded_inputs_are_taken_and_gather_the_sum_of_their_gradients(operator, backend):

@@ -54,6 +54,28 @@ def test_the_gradient_of_a_bias_is_added_up_in_float32():
     assert total.tolist() == [4096, 4096]
 
 
+def lazily(tensor):
+    """The same values, with a sign that is not in memory."""
+    return torch._neg_view(-tensor).requires_grad_()
+
+
+def test_the_numbers_of_a_bias_may_lie_apart():
+    x, _, bias, _ = tensors((2, 16, 8, 8))
+    apart = torch.stack([bias, torch.full_like(bias, torch.nan)], dim=1)[:, 0]
+    assert torch.equal(fused_bias_relu(x, apart), fused_bias_relu(x, bias))
+    assert torch.equal(fused_add_bias(x, x, apart), fused_add_bias(x, x, bias))
+
+
+def test_signs_that_are_not_in_memory_are_read():
+    x, skip, bias, dy = (each.detach() for each in tensors((2, 16, 8, 8)))
+    for function, given in ((fused_bias_relu, (x, bias)), (fused_add_bias, (x, skip, bias))):
+        plain, lazy = ([make(each) for each in given] for make in (torch.Tensor.requires_grad_, lazily))
+        y, wanted = function(*lazy), function(*plain)
+        assert torch.equal(y, wanted)
+        found = torch.autograd.grad(y, lazy, lazily(dy).detach())
+        assert all(map(torch.equal, found, torch.autograd.grad(wanted, plain, dy)))
+
+
 def test_nan_stays_nan():
     x = torch.full((1, 1, 1, 2), torch.nan)
     assert torch.isnan(fused_bias_relu(x, torch.zeros(1))).all()

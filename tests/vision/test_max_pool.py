@@ -34,3 +34,19 @@ def test_nan_is_seen():
     x = torch.zeros(1, 1, 4, 4)
     x[0, 0, 1, 1] = torch.nan
     assert torch.isnan(fused_max_pool_bias(x, torch.zeros(1))).all()
+
+
+def test_signs_that_are_not_in_memory_are_read():
+    torch.manual_seed(0)
+    x, bias, dy = torch.randn(2, 5, 9, 6), torch.randn(5), torch.randn(2, 5, 5, 3)
+    plain = [x.clone().requires_grad_(), bias.clone().requires_grad_()]
+    lazy = [torch._neg_view(-each).requires_grad_() for each in (x, bias)]
+    y, wanted = fused_max_pool_bias(*lazy), fused_max_pool_bias(*plain)
+    assert torch.equal(y, wanted)
+    found = torch.autograd.grad(y, lazy, torch._neg_view(-dy))
+    assert all(map(torch.equal, found, torch.autograd.grad(wanted, plain, dy)))
+
+
+def test_the_numbers_of_a_bias_may_lie_apart():
+    x, bias = torch.randn(2, 5, 9, 6), torch.randn(5, 2)[:, 0]
+    assert torch.equal(fused_max_pool_bias(x, bias), fused_max_pool_bias(x, bias.contiguous()))

@@ -141,6 +141,16 @@ def test_a_gradient_that_is_a_view_is_read_right(fused):
     assert torch.allclose(first, second, atol=1e-5)
 
 
+def test_signs_that_are_not_in_memory_are_read(fused):
+    x, norm = images(2, 4, 6, 5), make_norm(4)
+    dy, results = torch.randn(2, 4, 3, 2), []
+    for make in (torch.clone, lambda tensor: torch._neg_view(-tensor)):
+        given = make(x).requires_grad_()
+        y = fused(given, norm, None)
+        results.append((y, *torch.autograd.grad(y, (given, norm.weight, norm.bias), make(dy))))
+    assert all(map(torch.equal, *results))
+
+
 def test_a_second_derivative_is_refused(fused):
     x, norm = images(2, 2, 4, 4).requires_grad_(), make_norm(2)
     (gradient,) = torch.autograd.grad(fused(x, norm, None).square().sum(), x, create_graph=True)

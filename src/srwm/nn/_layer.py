@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from srwm.ops._checks import check_reset
+from srwm.ops._checks import check_reset, check_tensor
 
 from ._arguments import check_input, check_positive
 from ._state import map_state
@@ -77,6 +77,7 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         """
         check_input("x_t", x_t, "b d", self.input_size)
         if reset is not None:
+            check_tensor("reset", reset)
             if reset.dim() != 1:
                 raise ValueError(f"reset has shape {list(reset.shape)}; wanted [b] = [{len(x_t)}] for a single step")
             reset = reset[:, None]
@@ -115,6 +116,11 @@ def read_one_by_one(layer: Any, x: Tensor, state: Any) -> Tensor:
     """Answer each input from a copy of the state of its own: right for every layer under the contract."""
     batch_size, number = x.shape[:2]
     if state is not None:
-        state = map_state(lambda rows: rows.repeat_interleave(number, dim=0), state)
+        state = map_state(lambda part: _repeat_rows(part, number), state)
     y: Tensor = layer(x.flatten(0, 1)[:, None], state)[0]
     return y.reshape(batch_size, number, y.shape[-1])
+
+
+def _repeat_rows(part: Tensor, number: int) -> Tensor:
+    check_tensor("a part of the state", part)
+    return part.repeat_interleave(number, dim=0)

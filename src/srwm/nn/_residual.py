@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._arguments import check_fits, check_word
+from ._arguments import check_dtype, check_fits, check_memory, check_probability, check_word
 from ._layer import LayerState, SequenceLayer
 
 Norm = Literal["residual", "input", "none", "unused"]
@@ -40,7 +40,10 @@ class ResidualLayer(SequenceLayer[LayerState]):
         dtype: torch.dtype | None,
     ) -> None:
         check_word("norm", norm, Norm)
+        check_probability(dropout=dropout)
+        check_dtype(dtype)
         super().__init__(hidden_size, hidden_size)
+        check_memory((hidden_size, hidden_size), hidden_size=hidden_size)
         self.norm_place = norm
         self.norm = None if norm == "none" else nn.LayerNorm(hidden_size, device=device, dtype=dtype)
         self.out_projection = nn.Linear(hidden_size, hidden_size, bias=False, device=device, dtype=dtype)

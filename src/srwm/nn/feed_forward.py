@@ -4,7 +4,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._arguments import check_fits, check_positive, check_state_type
+from ._arguments import (
+    check_dtype,
+    check_fits,
+    check_memory,
+    check_positive,
+    check_probability,
+    check_state_type,
+)
 from ._layer import SequenceLayer
 from ._state import NoState
 
@@ -32,6 +39,9 @@ class FeedForward(SequenceLayer[NoState]):
         super().__init__(hidden_size, hidden_size)
         ff_size = 4 * hidden_size if ff_size is None else ff_size
         check_positive(ff_size=ff_size)
+        check_memory((hidden_size, ff_size), hidden_size=hidden_size, ff_size=ff_size)
+        check_probability(dropout=dropout)
+        check_dtype(dtype)
         self.norm = nn.LayerNorm(hidden_size, device=device, dtype=dtype)
         self.expand = nn.Linear(hidden_size, ff_size, device=device, dtype=dtype)
         self.contract = nn.Linear(ff_size, hidden_size, device=device, dtype=dtype)

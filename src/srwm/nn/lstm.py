@@ -4,9 +4,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from srwm.ops._checks import check_shape
-
-from ._arguments import check_fits, check_positive, check_state_type
+from ._arguments import (
+    MOST_LAYERS,
+    check_dtype,
+    check_fits,
+    check_memory,
+    check_positive,
+    check_probability,
+    check_state_part,
+    check_state_type,
+)
 from ._layer import SequenceLayer
 from ._state import LSTMState
 
@@ -17,6 +24,9 @@ class LSTM(SequenceLayer[LSTMState]):
     It runs PyTorch's own kernels and cuts the sequence only at the steps where some row begins a new episode; to find
     them it looks at the mask, which on a GPU waits for the device once. `torch.compile` leaves every LSTM of PyTorch
     out of its graphs unless `torch._dynamo.config.allow_rnn` is set.
+
+    Under autocast `y` has autocast's dtype, and the state keeps its own. On a CPU the recurrence itself then runs in
+    the dtype of the parameters, because only some CPUs have a kernel for an LSTM in half precision.
 
     Args:
         input_size: features of `x`.
@@ -47,7 +57,16 @@ class LSTM(SequenceLayer[LSTMState]):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        check_positive(num_layers=num_layers)
+        check_positive(most=MOST_LAYERS, num_layers=num_layers)
+        check_memory(
+            (4, input_size, hidden_size),
+            (4, 2 * num_layers - 1, hidden_size, hidden_size),
+            input_size=input_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+        )
+        check_probability(dropout=dropout)
+        check_dtype(dtype)
         # With one layer there is no place between layers, and PyTorch warns about a dropout there.
         between = dropout if num_layers > 1 else 0.0
         self.lstm = nn.LSTM(
@@ -64,8 +83,21 @@ class LSTM(SequenceLayer[LSTMState]):
         """Read a sequence; see `SequenceLayer.forward`."""
         self.check_inputs(x, reset)
         check_fits(x, self.lstm.all_weights[0][0])
-        self._check_state(state, x.shape[0])
+        self._check_state(state, x)
         state = self.initial_state(x.shape[0]) if state is None else state
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            return self._run_on_cpu_under_autocast(x, state, reset)
+        return self._run(x, state, reset)
+
+    def _run_on_cpu_under_autocast(self, x: Tensor, state: LSTMState, reset: Tensor | None) -> tuple[Tensor, LSTMState]:
+        dtype = self.lstm.all_weights[0][0].dtype
+        with torch.autocast("cpu", enabled=False):
+            y, after = self._run(x.to(dtype), LSTMState(*(part.to(dtype) for part in state)), reset)
+        after = LSTMState(*(part.to(before.dtype) for part, before in zip(after, state, strict=True)))
+        # Autocast leaves float64 as it is.
+        return y if dtype == torch.float64 else y.to(torch.get_autocast_dtype("cpu")), after
+
+    def _run(self, x: Tensor, state: LSTMState, reset: Tensor | None) -> tuple[Tensor, LSTMState]:
         if x.shape[1] == 0:
             return x.new_zeros(*x.shape[:2], self.output_size), state
         # Copies in the layout PyTorch wants: layers first and contiguous.
@@ -93,12 +125,17 @@ class LSTM(SequenceLayer[LSTMState]):
         zeros = torch.zeros(batch_size, self.lstm.num_layers, self.output_size, device=device, dtype=dtype)
         return LSTMState(hidden=zeros, cell=zeros.clone())
 
-    def _check_state(self, state: LSTMState | None, batch_size: int) -> None:
+    def _check_state(self, state: LSTMState | None, x: Tensor) -> None:
         check_state_type(state, LSTMState)
-        if state is not None:
-            wanted = (batch_size, self.lstm.num_layers, self.output_size)
-            check_shape("state.hidden", state.hidden, wanted, "[b, layers, d]")
-            check_shape("state.cell", state.cell, wanted, "[b, layers, d]")
+        if state is None:
+            return
+        for name, part in zip(state._fields, state, strict=True):
+            wanted = (x.shape[0], self.lstm.num_layers, self.output_size)
+            check_state_part(f"state.{name}", part, wanted, "[b, layers, d]", x)
+            if part.dtype != x.dtype and not torch.is_autocast_enabled(x.device.type):
+                raise ValueError(
+                    f"state.{name} has dtype {part.dtype} but x has {x.dtype}; convert one with .to(dtype)"
+                )
 
 
 def _segment_starts(reset: Tensor | None, time: int) -> list[int]:

@@ -9,7 +9,15 @@ from torch import Tensor, nn
 from srwm.ops import Backend, self_referential
 from srwm.ops._checks import check_shape, state_dtype
 
-from ._arguments import check_heads, check_positive, check_state_type, check_word
+from ._arguments import (
+    check_dtype,
+    check_heads,
+    check_memory,
+    check_positive,
+    check_state_part,
+    check_state_type,
+    check_word,
+)
 from ._feature_maps import InputActivation, activate_input
 from ._layer import SequenceLayer
 from ._periodic import periodic_reset
@@ -71,6 +79,7 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         check_word("input_activation", input_activation, InputActivation)
         check_word("learning_rates", learning_rates, Literal[1, 4])
         check_word("backend", backend, Backend)
+        check_dtype(dtype)
         if reset_every is not None:
             check_positive(reset_every=reset_every)
         super().__init__(in_features, out_features)
@@ -85,7 +94,9 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         self.reset_every = reset_every
         self.backend = backend
         self.columns = (out_features // num_heads, self.head_dim, self.head_dim, learning_rates)
-        self.weight = nn.Parameter(torch.empty(num_heads, self.head_dim, sum(self.columns), device=device, dtype=dtype))
+        shape = (num_heads, self.head_dim, sum(self.columns))
+        check_memory(shape, in_features=in_features, out_features=out_features, num_heads=num_heads)
+        self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -105,7 +116,7 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
     ) -> tuple[Float[Tensor, "b t d_out"], SelfReferentialState]:
         """Read a sequence, modifying the matrix at every step; see `SequenceLayer.forward`."""
         self.check_inputs(x, reset)
-        self._check_state(state, x.shape[0])
+        self._check_state(state, x)
         change = None if state is None else state.change
         steps = torch.zeros(x.shape[0], dtype=torch.int64, device=x.device) if state is None else state.steps
         if self.reset_every is not None:
@@ -121,7 +132,7 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
     ) -> Float[Tensor, "b n d_out"]:
         """Answer each input as if it came next; see `SequenceLayer.read`. Only the y columns take part."""
         self.check_inputs(x, None)
-        self._check_state(state, x.shape[0])
+        self._check_state(state, x)
         heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
         weight = self.weight[..., : self.columns[0]]
         if state is None:
@@ -143,11 +154,11 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
             steps=torch.zeros(batch_size, device=device, dtype=torch.int64),
         )
 
-    def _check_state(self, state: SelfReferentialState | None, batch_size: int) -> None:
+    def _check_state(self, state: SelfReferentialState | None, x: Tensor) -> None:
         check_state_type(state, SelfReferentialState)
         if state is not None:
-            check_shape("state.change", state.change, (batch_size, *self.weight.shape), "[b, h, d, m]")
-            check_shape("state.steps", state.steps, (batch_size,), "[b]")
+            check_state_part("state.change", state.change, (x.shape[0], *self.weight.shape), "[b, h, d, m]", x)
+            check_shape("state.steps", state.steps, (x.shape[0],), "[b]")
 
     def extra_repr(self) -> str:
         """Show the sizes and the options that differ from their defaults."""

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._arguments import check_fits, check_positive, check_state_type, check_word
+from ._arguments import MOST_LAYERS, check_fits, check_memory, check_positive, check_state_type, check_word
 from ._layer import SequenceLayer
 from ._state import SequenceState
 from .block import Block
@@ -76,13 +76,23 @@ class SequenceModel(SequenceLayer[SequenceState]):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        check_positive(hidden_size=hidden_size, num_layers=num_layers)
+        check_positive(hidden_size=hidden_size)
+        check_positive(most=MOST_LAYERS, num_layers=num_layers)
         if not callable(memory):
             check_word("memory", memory, Memory)
         options = dict(memory_options or {})
         _check_options(memory, options)
         width = input_size if memory == "none" else hidden_size
         super().__init__(input_size, width if output_size is None else output_size)
+        check_memory(
+            (self.input_size, width),
+            (width, self.output_size),
+            (num_layers, hidden_size, hidden_size) if memory != "none" else (0,),
+            input_size=input_size,
+            output_size=self.output_size,
+            hidden_size=hidden_size,
+            num_layers=num_layers,
+        )
         place: dict[str, Any] = {"device": device, "dtype": dtype}
 
         def feed_forward() -> FeedForward:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from srwm.ops import Backend, delta_rule
-from srwm.ops._checks import check_shape
 
-from ._arguments import check_heads, check_state_type
+from ._arguments import check_heads, check_state_part, check_state_type
 from ._delta_heads import read_delta_heads, split_delta_heads
 from ._feature_maps import InputActivation
 from ._residual import Norm, ResidualLayer
@@ -76,7 +75,7 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
         self, x: Tensor, state: SRDeltaNetState | None, reset: Tensor | None
     ) -> tuple[Tensor, SRDeltaNetState]:
         """Run the self-referential matrix, then write and read what it says."""
-        slow, fast_weight = self._parts(state, x.shape[0])
+        slow, fast_weight = self._parts(state, x)
         projected, slow = self.self_referential(x, slow, reset=reset)
         heads = split_delta_heads(projected, self.num_heads, "softmax")
         y, fast_weight = delta_rule(*heads, fast_weight, reset=reset, backend=self.self_referential.backend)
@@ -84,18 +83,16 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
 
     def read_heads(self, x: Tensor, state: SRDeltaNetState | None) -> Tensor:
         """Read the self-referential matrix, then the fast weights after the write that it says."""
-        slow, fast_weight = self._parts(state, x.shape[0])
+        slow, fast_weight = self._parts(state, x)
         heads = split_delta_heads(self.self_referential.read(x, slow), self.num_heads, "softmax")
         return read_delta_heads(heads, fast_weight).flatten(-2)
 
-    def _parts(
-        self, state: SRDeltaNetState | None, batch_size: int
-    ) -> tuple[SelfReferentialState | None, Tensor | None]:
+    def _parts(self, state: SRDeltaNetState | None, x: Tensor) -> tuple[SelfReferentialState | None, Tensor | None]:
         check_state_type(state, SRDeltaNetState)
         if state is None:
             return None, None
-        wanted = (batch_size, self.num_heads, self.head_dim, self.head_dim)
-        check_shape("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]")
+        wanted = (x.shape[0], self.num_heads, self.head_dim, self.head_dim)
+        check_state_part("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]", x)
         return state
 
     def initial_state(

@@ -54,8 +54,8 @@ def choose_backend(backend: Backend, device: torch.device, head_dim: int) -> Bac
                 f"usable here: {('auto', *usable)}"
             )
         return backend
-    # A warning cannot be part of a compiled graph.
-    if usable[0] == "reference" and not torch.compiler.is_compiling():
+    # A warning cannot be part of a compiled graph, and nothing is slow on tensors without numbers.
+    if usable[0] == "reference" and device.type != "meta" and not torch.compiler.is_compiling():
         _warn_slow(device.type, head_dim)
     return usable[0]
 

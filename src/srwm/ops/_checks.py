@@ -1,23 +1,46 @@
 """What both operators ask of their arguments, as sentences."""
 
+from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
+
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType, get_interpreter_stack
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+"""The dtypes that are computed with."""
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is a whole number: True equals 1 and 4.0 equals 4, but neither is a number of columns."""
+    return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def check_tensor(name: str, tensor: object) -> None:
+    """Refuse what is not a tensor, and tensors that are not a block of numbers: sparse and nested ones."""
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"{name} is of type {type(tensor).__name__}; wanted a torch.Tensor")
+    if tensor.is_nested:
+        raise ValueError(f"{name} is a nested tensor; wanted a dense one, with sequences padded to one length")
+    if tensor.layout is not torch.strided:
+        raise ValueError(f"{name} has layout {tensor.layout}; wanted a dense tensor: convert it with .to_dense()")
 
 
 def check_shape(name: str, tensor: Tensor, wanted: tuple[int, ...], letters: str) -> None:
     """Refuse a tensor whose shape is not `wanted`; `letters` names the axes in the message."""
+    check_tensor(name, tensor)
     if tensor.shape != wanted:
         raise ValueError(f"{name} has shape {list(tensor.shape)}; wanted {letters} = {list(wanted)}")
 
 
 def check_floating(**tensors: Tensor | None) -> None:
-    """Refuse tensors that are not real floating point, and tensors on different devices."""
+    """Refuse tensors that are not real floating point of 16 bits or more, and tensors on different devices."""
     device = None
     for name, tensor in tensors.items():
         if tensor is None:
             continue
-        if not tensor.is_floating_point():
-            raise ValueError(f"{name} has dtype {tensor.dtype}; wanted a floating-point tensor")
+        if tensor.dtype not in FLOATS:
+            raise ValueError(f"{name} has dtype {tensor.dtype}; wanted a floating-point tensor of 16, 32 or 64 bits")
         if device is None:
             device, first = tensor.device, name
         elif tensor.device != device:
@@ -33,6 +56,24 @@ def check_reset(reset: Tensor | None, b: int, t: int, device: torch.device) -> N
         raise ValueError(f"reset has dtype {reset.dtype}; wanted torch.bool, true where an episode begins")
     if reset.device != device:
         raise ValueError(f"reset is on {reset.device} but the inputs are on {device}; move them to one device")
+
+
+def refuse_derivative_transforms(operator: str) -> None:
+    """Refuse the derivatives of `torch.func`, which a kernel does not have; its `vmap` by itself calls the kernel."""
+    # A graph being compiled knows none.
+    if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
+        return
+    if any(layer.key() in (TransformType.Grad, TransformType.Jvp) for layer in get_interpreter_stack() or ()):
+        raise RuntimeError(
+            f"{operator} was called inside a derivative of torch.func (grad, vjp, jacrev, jvp, ...), which a fast "
+            'backend does not have; pass backend="reference"'
+        )
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Have einsums keep their dtype: autocast would run those of a reference in half precision."""
+    # There is no autocast for tensors without numbers.
+    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 
 def state_dtype(*tensors: Tensor) -> torch.dtype:

@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+_PLAIN = (Tensor, torch.nn.Parameter)
+
 
 @functools.cache
 def kernels(package: str | None, backend: str) -> ModuleType:
@@ -18,9 +20,17 @@ def kernels(package: str | None, backend: str) -> ModuleType:
     return import_module(f"{package}.{backend}")
 
 
+def in_memory(tensor: Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> Tensor:
+    """The tensor as kernels read it, which see nothing but memory: in this order, each number with its own sign."""
+    # Only a sign: a lazy negative, such as `z.conj().imag`, lies in memory as it was before, and lazy zeros nowhere.
+    if tensor.is_neg() or tensor._is_zerotensor():
+        return tensor.clone(memory_format=memory_format)
+    return tensor.contiguous(memory_format=memory_format)
+
+
 def contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
     """The tensors in row-major memory, as all kernels read them."""
-    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+    return [None if tensor is None else in_memory(tensor) for tensor in tensors]
 
 
 def segments(reset: Tensor) -> Tensor:
@@ -49,7 +59,11 @@ def runs_eagerly(*tensors: Tensor | None) -> bool:
         not torch.compiler.is_compiling()
         and _get_current_dispatch_mode() is None
         and not torch._C._are_functorch_transforms_active()
-        and all(tensor is None or type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
+        and all(
+            # The gradients of a batched derivative call themselves plain, and have no memory.
+            tensor is None or (type(tensor) in _PLAIN and torch._C._has_storage(tensor))
+            for tensor in tensors
+        )
     )
 
 

@@ -7,8 +7,8 @@ it applies the write of one step and reads for the next.
 
 from collections.abc import Callable
 
-import llvmlite.binding
 import numpy as np
+from numba.core.registry import cpu_target
 
 from ._calls import inlined
 from ._memory import at, given, load, load_first, prefetch, row_totals, store, store_first
@@ -28,7 +28,9 @@ from ._simd import (
     zeros,
 )
 
-WIDE = 4 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 2
+# What numba compiles for is the machine itself unless NUMBA_CPU_NAME says otherwise; it names kernels on disk likewise.
+_, _, _FEATURES = cpu_target.target_context.codegen().magic_tuple()
+WIDE = 4 if "+avx512f" in _FEATURES.split(",") else 2
 """Blocks of a row that are worked on together: as many as the registers hold with all that is done to them."""
 
 

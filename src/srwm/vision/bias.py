@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from srwm.ops._kernels import in_memory
+
 _TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -60,7 +62,7 @@ class _BiasReLU(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
         from . import _bias_triton as kernels
 
-        y: Tensor = kernels.bias_relu(_channels_last(x), bias)
+        y: Tensor = kernels.bias_relu(_channels_last(x), in_memory(bias))
         ctx.save_for_backward(y)
         ctx.bias_dtype = bias.dtype
         return y
@@ -81,7 +83,7 @@ class _AddBias(torch.autograd.Function):
         from . import _bias_triton as kernels
 
         ctx.bias_dtype = bias.dtype
-        y: Tensor = kernels.add_bias(_channels_last(x), _channels_last(skip), bias)
+        y: Tensor = kernels.add_bias(_channels_last(x), _channels_last(skip), in_memory(bias))
         return y
 
     @staticmethod
@@ -93,4 +95,4 @@ class _AddBias(torch.autograd.Function):
 
 
 def _channels_last(x: Tensor) -> Tensor:
-    return x.contiguous(memory_format=torch.channels_last)
+    return in_memory(x, torch.channels_last)

@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from srwm.ops._kernels import in_memory
+
 from .bias import sum_over_pixels
 
 _TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -41,9 +43,8 @@ class _MaxPoolBias(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
         from . import _max_pool_triton as kernels  # Triton takes a second to import
 
-        x = x.contiguous(memory_format=torch.channels_last)
         y: Tensor
-        y, winner = kernels.forward(x, bias)
+        y, winner = kernels.forward(in_memory(x, torch.channels_last), in_memory(bias))
         ctx.save_for_backward(winner)
         ctx.size = x.shape
         return y
@@ -54,5 +55,5 @@ class _MaxPoolBias(torch.autograd.Function):
         from . import _max_pool_triton as kernels
 
         (winner,) = ctx.saved_tensors
-        dy = dy.contiguous(memory_format=torch.channels_last)
+        dy = in_memory(dy, torch.channels_last)
         return kernels.backward(dy, winner, ctx.size), sum_over_pixels(dy).to(dy.dtype)

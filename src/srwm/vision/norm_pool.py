@@ -10,6 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from srwm.ops._kernels import in_memory
+
 from .batch_norm import BatchNorm, across_processes, merge_statistics
 
 _TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -51,7 +53,7 @@ class _NormPoolRelu(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, norm: BatchNorm, conv_bias: Tensor | None, backend: str
     ) -> Tensor:
         kernels = _kernels(backend)
-        x = x.contiguous(memory_format=torch.channels_last)
+        x, weight, bias = in_memory(x, torch.channels_last), in_memory(weight), in_memory(bias)
         mean, square = kernels.statistics(x)
         total = x[:, 0].numel()
         if across_processes():
@@ -68,7 +70,7 @@ class _NormPoolRelu(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, winner, *common = ctx.saved_tensors
         kernels = _kernels(ctx.backend)
-        dy = dy.contiguous(memory_format=torch.channels_last)
+        dy = in_memory(dy, torch.channels_last)
         both = kernels.sums(dy, winner, *common, ctx.total, ctx.eps)
         own_dbias, own_dweight = both
         if across_processes():

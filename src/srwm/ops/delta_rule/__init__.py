@@ -5,7 +5,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._backends import Backend, choose_backend
-from .._checks import cast, check_floating, check_reset, check_shape, state_dtype
+from .._checks import (
+    cast,
+    check_floating,
+    check_reset,
+    check_shape,
+    check_tensor,
+    refuse_derivative_transforms,
+    state_dtype,
+    without_autocast,
+)
 from . import _library
 from .reference import delta_rule_reference
 
@@ -42,6 +51,8 @@ def delta_rule(
 
     Raises:
         ValueError: if a shape, dtype or device does not fit, or the backend cannot run here.
+        RuntimeError: if a derivative is asked for that a fast backend does not have: a second one, one in forward mode,
+            or one by `torch.func`. The reference has them.
 
     Example:
         >>> q, k, v = torch.randn(3, 2, 5, 3, 4).unbind(0)
@@ -59,12 +70,12 @@ def delta_rule(
         state = cast(state, dtype)
     if chosen == "reference":
         start = torch.zeros(b, h, d, e, dtype=dtype, device=q.device) if state is None else state
-        # Autocast would run the einsums of the reference in half precision; the state must not be.
-        with torch.autocast(q.device.type, enabled=False):
+        with without_autocast(q.device):
             y, end = delta_rule_reference(
                 cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), start, reset
             )
         return cast(y, v.dtype), end
+    refuse_derivative_transforms("delta_rule")
     if chosen == "cpu":
         y, end = _library.run(cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), state, reset, chosen)
         return cast(y, v.dtype), end
@@ -72,6 +83,8 @@ def delta_rule(
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None) -> None:
+    check_tensor("q", q)
+    check_tensor("v", v)
     if q.dim() != 4 or q.shape[-1] < 1:
         raise ValueError(f"q has shape {list(q.shape)}; wanted [b, t, h, d] with d at least 1")
     b, t, h, d = q.shape

@@ -7,7 +7,17 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._backends import Backend, choose_backend
-from .._checks import cast, check_floating, check_reset, check_shape, state_dtype
+from .._checks import (
+    cast,
+    check_floating,
+    check_reset,
+    check_shape,
+    check_tensor,
+    is_whole,
+    refuse_derivative_transforms,
+    state_dtype,
+    without_autocast,
+)
 from . import _library
 from .reference import self_referential_reference
 
@@ -43,6 +53,8 @@ def self_referential(
 
     Raises:
         ValueError: if a shape, dtype or device does not fit, or the backend cannot run here.
+        RuntimeError: if a derivative is asked for that a fast backend does not have: a second one, one in forward mode,
+            or one by `torch.func`. The reference has them.
 
     Example:
         >>> x, weight = torch.randn(2, 5, 3, 4), torch.randn(3, 4, 4 + 4 + 4 + 4)
@@ -59,10 +71,10 @@ def self_referential(
         state = cast(state, dtype)
     if chosen == "reference":
         start = torch.zeros(b, h, d, weight.shape[-1], dtype=dtype, device=x.device) if state is None else state
-        # Autocast would run the einsums of the reference in half precision; the state must not be.
-        with torch.autocast(x.device.type, enabled=False):
+        with without_autocast(x.device):
             y, end = self_referential_reference(cast(x, dtype), cast(weight, dtype), start, reset, learning_rates)
         return cast(y, x.dtype), end
+    refuse_derivative_transforms("self_referential")
     weight = cast(weight, dtype)
     if chosen == "cpu":
         y, end = _library.run(cast(x, dtype), weight, state, reset, learning_rates, chosen)
@@ -71,8 +83,10 @@ def self_referential(
 
 
 def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int) -> None:
-    if learning_rates not in (1, 4):
-        raise ValueError(f"learning_rates={learning_rates}; wanted 4 (one for each of y, q, k, beta) or 1 (shared)")
+    if not is_whole(learning_rates) or learning_rates not in (1, 4):
+        raise ValueError(f"learning_rates={learning_rates!r}; wanted 4 (one for each of y, q, k, beta) or 1 (shared)")
+    check_tensor("x", x)
+    check_tensor("weight", weight)
     if x.dim() != 4:
         raise ValueError(f"x has shape {list(x.shape)}; wanted [b, t, h, d]")
     b, t, h, d = x.shape
