@@ -1,9 +1,13 @@
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from srwm.data import load_images, write_pack
+from srwm.data.convert import convert_folder
 from srwm.data.decode import resize_images
 from srwm.data.sources import SOURCES
 from srwm.errors import InputError
@@ -119,6 +123,33 @@ def test_a_folder_of_images_of_many_sizes_is_loaded(tmp_path):
     found = load_images(f"folder:{tmp_path}", "train")
     assert found.images.shape == (3, 3, 84, 84)
     assert (found.images[2] == 9).all()
+
+
+@pytest.mark.parametrize("in_pack", [False, True])
+def test_a_class_of_photographs_takes_the_memory_of_one(in_pack, tmp_path, empty_data_folder):
+    side, number = 512, 12
+    folder = write_folder(tmp_path / "pets", ["train/ant", "test/bee"], per_class=1)
+    for index in range(number):
+        Image.new("RGB", (side, side), (index, 9, 9)).save(folder / "train" / "ant" / f"photograph{index}.png")
+    if in_pack:
+        write_pack(convert_folder(folder, empty_data_folder / "mine.npz", lambda _: None))
+    tracemalloc.start()
+    try:
+        found = load_images("mine" if in_pack else f"folder:{folder}", "train", image_size=8)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.images[:, 0, 0, 0].tolist()[1:] == sorted(range(number), key=str)
+    # One photograph is unpacked in a few copies; all at once would be one copy of each at the least.
+    assert peak < number / 2 * 3 * side * side
+
+
+def test_more_images_than_memory_holds_are_refused(empty_data_folder, monkeypatch):
+    pack, _ = make_pack(empty_data_folder / "pets.npz")
+    write_pack(replace(pack, tiles=(1000, 1000)))
+    monkeypatch.setattr("srwm.data.load.memory_bytes", lambda: 2**30)
+    with pytest.raises(InputError, match=r"pets/train has 12000000 images; at 3 x 84 x 84 .* GB, .* this machine has"):
+        load_images("pets", "train")
 
 
 def test_a_broken_image_in_a_folder_is_named_with_its_class(tmp_path):

@@ -15,10 +15,11 @@ from numpy import ndarray
 from srwm.errors import InputError
 
 from .archives import read_members
-from .decode import decode_image, encode_image, join_tiles, quiet_pillow
+from .decode import MAX_FILE_BYTES, decode_image, encode_image, join_tiles, quiet_pillow
 from .image_folder import scan_folder
 from .numpy_pickle import parse_numpy_pickle, read_numpy_pickle
 from .pack import SPLIT_CODES, TEST, TRAIN, Pack
+from .regular_file import read_regular_file
 from .sources import SOURCES
 from .splits import cifar_fs_split, fc100_split, vinyals_split
 
@@ -175,8 +176,9 @@ def convert_folder(folder: Path, path: Path, report: Report) -> Pack:
         for index, one in enumerate(classes):
             report(f"packing {one.name}")
             for file in one.files:
-                data = file.read_bytes()
-                image = decode_image(data, 3, f"{file} (class {one.name!r})")
+                what = f"{file} (class {one.name!r})"
+                data = read_regular_file(file, MAX_FILE_BYTES, what)
+                image = decode_image(data, 3, what)
                 files.append((index, data if data.startswith(_KEPT_FORMATS) else encode_image(image)))
     return Pack.of_files(
         path,
