@@ -174,3 +174,13 @@ def test_a_broken_image_is_found_before_the_pack_is_written(tmp_path):
     (folder / "bee" / "9.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(InputError, match=r"9\.png \(class 'bee'\) is not an image"):
         convert_folder(folder, tmp_path / "mine.npz", quiet)
+
+
+def test_more_images_than_a_pack_may_hold_are_refused(tmp_path, monkeypatch):
+    folder = write_folder(tmp_path / "pets", ["ant", "bee", "cat"])
+    size = sum(path.stat().st_size for path in folder.rglob("*.png"))
+    monkeypatch.setattr("srwm.data.convert.MAX_BYTES", size)
+    assert len(convert_folder(folder, tmp_path / "mine.npz", quiet).files) == size
+    monkeypatch.setattr("srwm.data.convert.memory_bytes", lambda: 2 * size - 2)
+    with pytest.raises(InputError, match=f"pets take more than {size - 1} bytes"):
+        convert_folder(folder, tmp_path / "mine.npz", quiet)

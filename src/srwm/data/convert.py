@@ -14,6 +14,8 @@ from numpy import ndarray
 
 from srwm.errors import InputError
 
+from ._memory import memory_bytes
+from ._npz import MAX_BYTES
 from .archives import read_members
 from .decode import MAX_FILE_BYTES, decode_image, encode_image, join_tiles, quiet_pillow
 from .image_folder import scan_folder
@@ -171,7 +173,9 @@ def _caches_by_split(caches: Sequence[Path]) -> dict[str, Path]:
 def convert_folder(folder: Path, path: Path, report: Report) -> Pack:
     """Make a pack of a folder of images; PNG, JPEG and WebP files go into it as they are."""
     classes = scan_folder(folder)
-    files = []
+    files, num_bytes = [], 0
+    # The images lie in memory as they came, and once more as one array.
+    most = min(MAX_BYTES, (memory_bytes() or 2 * MAX_BYTES) // 2)
     with quiet_pillow():
         for index, one in enumerate(classes):
             report(f"packing {one.name}")
@@ -180,6 +184,12 @@ def convert_folder(folder: Path, path: Path, report: Report) -> Pack:
                 data = read_regular_file(file, MAX_FILE_BYTES, what)
                 image = decode_image(data, 3, what)
                 files.append((index, data if data.startswith(_KEPT_FORMATS) else encode_image(image)))
+                num_bytes += len(files[-1][1])
+                if num_bytes > most:
+                    raise InputError(
+                        f"the images in {folder} take more than {most} bytes, which is all that a pack may have here; "
+                        "import smaller ones, or train from the folder itself with folder:PATH"
+                    )
     return Pack.of_files(
         path,
         files,

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from srwm.errors import InputError
 
+from ._memory import memory_bytes
 from .decode import MAX_FILE_BYTES, cut_tiles, decoded, quiet_pillow, resize_images
 from .image_folder import FolderClass, scan_folder
 from .image_set import ImageSet
@@ -180,14 +181,6 @@ def _check_fits(name: str, number: int, channels: int, size: int) -> None:
             f"{name} has {number} images; at {channels} x {size} x {size} they take {num_bytes / 1e9:.1f} GB, and this "
             f"machine has {memory / 1e9:.1f} GB: choose a smaller image_size, grey (channels=1) or fewer images"
         )
-
-
-def memory_bytes() -> int | None:
-    """Say how much memory this machine has; None where the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows has no such call.
-        return None
 
 
 def add_rotations(images: ImageSet) -> ImageSet:
