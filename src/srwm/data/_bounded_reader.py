@@ -1,17 +1,38 @@
 """A guard between a file and the readers of archives, which believe what a damaged header says of its sizes."""
 
 import io
-from typing import Any, BinaryIO
+from typing import Any, Protocol, runtime_checkable
 
 from srwm.errors import InputError
 
 _PIECE_BYTES = 2**16
 
 
+@runtime_checkable
+class Readable(Protocol):
+    """A file, or what unpacks one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Give the next bytes."""
+        ...
+
+    def seek(self, place: int, whence: int = 0, /) -> int:
+        """Go to a place."""
+        ...
+
+    def tell(self) -> int:
+        """Say which place is read next."""
+        ...
+
+    def close(self) -> None:
+        """Read no more."""
+        ...
+
+
 class BoundedReader:
     """Reads a file, but never more at once than `limit`: so a directory or a header cannot ask for gigabytes."""
 
-    def __init__(self, file: BinaryIO | io.BufferedIOBase, what: str, limit: int) -> None:
+    def __init__(self, file: Readable, what: str, limit: int) -> None:
         self._file = file
         self._what = what
         self.limit: int | None = limit

@@ -60,7 +60,7 @@ def read_npz(path: Path, wanted: Callable[[str], bool]) -> dict[str, NDArray[Any
     with open_regular_file(path) as file:
         reader = BoundedReader(file, str(path), _MAX_DIRECTORY_BYTES)
         try:
-            with zipfile.ZipFile(reader) as archive:  # type: ignore[arg-type]
+            with zipfile.ZipFile(reader) as archive:
                 members = _check_members(archive, wanted, file.seek(0, 2))
                 reader.limit = None
                 for name, info in members.items():
