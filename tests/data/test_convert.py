@@ -147,6 +147,7 @@ def test_caches_of_the_wrong_names_are_refused(tmp_path):
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8)}, "holds no dictionary"),
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": [0, 2]}}, "class 'a' in"),
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": ["x"]}}, "class 'a' in"),
+        ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": [[0], [0, 1]]}}, "class 'a' in"),
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": [0, 1]}}, "class 'a' has 2 images"),
     ],
 )

@@ -16,6 +16,7 @@ from srwm.errors import InputError
 
 from ._bounded_reader import BoundedReader
 from ._memory import memory_bytes
+from ._shown import quoted, shown
 from .regular_file import open_regular_file
 
 MAX_BYTES = 16 * 2**30
@@ -64,12 +65,12 @@ def read_npz(path: Path, wanted: Callable[[str], bool]) -> dict[str, NDArray[Any
                 members = _check_members(archive, wanted, file.seek(0, 2))
                 reader.limit = None
                 for name, info in members.items():
-                    where = f" at {name!r}"
+                    where = f" at {quoted(name)}"
                     arrays[name] = _read_array(archive, info)
         except InputError as error:
             raise InputError(str(error) if str(path) in str(error) else f"{path} is broken: {error}") from error
         except _BROKEN as error:
-            raise InputError(f"{path} is broken{where}: {error}") from error
+            raise InputError(f"{path} is broken{where}: {shown(error)}") from error
         except MemoryError as error:
             raise InputError(f"{path} is broken, or too large for this machine's memory{where}") from error
     return arrays
@@ -88,22 +89,22 @@ def _check_members(
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
         if name in names:
-            raise InputError(f"it holds {name!r} twice")
+            raise InputError(f"it holds {quoted(name)} twice")
         names.add(name)
         if not wanted(name):
             continue
         if info.flag_bits & _ENCRYPTED:
-            raise InputError(f"{info.filename!r} is encrypted")
+            raise InputError(f"{quoted(info.filename)} is encrypted")
         # Other methods unpack a few bytes to gigabytes at one call, and NumPy writes none of them.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InputError(
-                f"{info.filename!r} is compressed by method {info.compress_type}; "
+                f"{quoted(info.filename)} is compressed by method {info.compress_type}; "
                 f"expected {zipfile.ZIP_STORED} (none) or {zipfile.ZIP_DEFLATED} (deflate)"
             )
         is_stored = info.compress_type == zipfile.ZIP_STORED
         most = info.compress_size * (1 if is_stored else _MAX_DEFLATE_RATIO)
         if info.compress_size > file_bytes or info.file_size > most:
-            raise InputError(f"{info.filename!r} claims {info.file_size} bytes, more than the file can hold")
+            raise InputError(f"{quoted(info.filename)} claims {info.file_size} bytes, more than the file can hold")
         members[name] = info
     total, memory = sum(info.file_size for info in members.values()), memory_bytes()
     if total > MAX_BYTES:
@@ -120,26 +121,26 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]
     start = len(_MAGIC) + 2
     version = (data[start - 2], data[start - 1]) if data.startswith(_MAGIC) and len(data) >= start else None
     if version is None:
-        raise InputError(f"{info.filename!r} is no NumPy array")
+        raise InputError(f"{quoted(info.filename)} is no NumPy array")
     if version not in _LENGTH_BYTES:
-        raise InputError(f"{info.filename!r} has the unknown format number {version}")
+        raise InputError(f"{quoted(info.filename)} has the unknown format number {version}")
     header = start + _LENGTH_BYTES[version]
     end = header + int.from_bytes(data[start:header], "little")
     found = _HEADER.fullmatch(data[header:end]) if end <= len(data) else None
     if found is None:
-        raise InputError(f"{info.filename!r} has not the header of a plain array")
+        raise InputError(f"{quoted(info.filename)} has not the header of a plain array")
     dtype = _dtype(found[1], info.filename)
     shape = tuple(int(number) for number in found[3].replace(b" ", b"").split(b",") if number)
     if math.prod(shape) * dtype.itemsize != len(data) - end or dtype.itemsize == 0:
-        raise InputError(f"{info.filename!r} says shape {shape} of {dtype}, but holds {len(data) - end} bytes")
+        raise InputError(f"{quoted(info.filename)} says shape {shape} of {dtype}, but holds {len(data) - end} bytes")
     return np.ndarray(shape, dtype, data, offset=end, order="F" if found[2] == b"True" else "C")
 
 
 def _dtype(description: bytes, name: str) -> np.dtype[Any]:
     if description[-1:] == b"O":
-        raise InputError(f"{name!r} holds Python objects, which are never read")
+        raise InputError(f"{quoted(name)} holds Python objects, which are never read")
     if not _PLAIN_TYPE.fullmatch(description):
-        raise InputError(f"{name!r} holds {description.decode('latin-1')!r}; expected numbers or texts")
+        raise InputError(f"{quoted(name)} holds {description.decode('latin-1')!r}; expected numbers or texts")
     return np.dtype(description.decode("ascii"))
 
 

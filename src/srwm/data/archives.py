@@ -21,6 +21,7 @@ from typing import BinaryIO
 from srwm.errors import InputError
 
 from ._bounded_reader import BoundedReader, Readable
+from ._shown import quoted, shown
 from .regular_file import open_regular_file
 
 MAX_MEMBERS = 200_000
@@ -71,7 +72,7 @@ def read_members(
     except InputError:
         raise
     except _BROKEN as error:
-        raise InputError(f"{path} is not an archive that can be read: {error}") from error
+        raise InputError(f"{path} is not an archive that can be read: {shown(error)}") from error
 
 
 class _Census:
@@ -99,7 +100,7 @@ class _Census:
         if size < 0:
             problem = f"has {size} bytes"
         if problem:
-            raise InputError(f"{self.path} is refused: its member {name!r} {problem}")
+            raise InputError(f"{self.path} is refused: its member {quoted(name)} {problem}")
         self.names.add(plain)
         self.num_bytes += size
         if len(self.names) > self.max_members:
@@ -161,7 +162,7 @@ def _read_zip(file: BinaryIO, census: _Census) -> Iterator[tuple[str, bytes]]:
                     # Told how much there is, `read` unpacks no more; having read so much, it checks the sum.
                     content = member.read(info.file_size) if info.file_size else b""
                 if len(content) != info.file_size:
-                    raise ValueError(f"{info.filename!r} ends too early")
+                    raise ValueError(f"{quoted(info.filename)} ends too early")
                 yield info.filename, content
 
 

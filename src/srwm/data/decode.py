@@ -13,6 +13,7 @@ from PIL import Image, ImageOps
 from srwm.errors import InputError
 
 from ._pixel_budget import PixelBudget
+from ._shown import shown
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 """What is read; anything else is refused before a decoder sees it."""
@@ -76,7 +77,7 @@ def decoded(data: bytes, channels: int, what: str) -> Iterator[UInt8[ndarray, "c
             raise InputError(f"{what} is too large; at most {MAX_PIXELS} pixels are read") from None
         # Pillow's decoders answer broken bytes with nearly every kind of error there is; all of them mean the same.
         except Exception as error:
-            raise InputError(f"{what} is not an image that can be read: {error}") from error
+            raise InputError(f"{what} is not an image that can be read: {shown(error)}") from error
         yield array
 
 

@@ -151,7 +151,7 @@ def _receive(remote: Remote, part: Path, start: int, timeout_s: float, report: C
         response = urllib.request.urlopen(urllib.request.Request(remote.url, headers=headers), timeout=timeout_s)
     except urllib.error.HTTPError as error:
         error.close()
-        answer = f"the server answered {error.code} {shown(str(error.reason))}"
+        answer = f"the server answered {error.code} {shown(error.reason)}"
         if error.code == 416:  # What lies here is no beginning of what the server has.
             part.unlink(missing_ok=True)
         if error.code in (408, 416, 425, 429) or error.code >= 500:
@@ -189,7 +189,7 @@ def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return "the server stayed silent"
-    return shown(f"{reason}" or type(reason).__name__)
+    return shown(reason) or type(reason).__name__
 
 
 def _range_start(response: http.client.HTTPResponse) -> int:

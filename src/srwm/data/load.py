@@ -20,7 +20,7 @@ from .decode import MAX_FILE_BYTES, cut_tiles, decoded, quiet_pillow, resize_ima
 from .image_folder import FolderClass, scan_folder
 from .image_set import ImageSet
 from .pack import SPLIT_CODES, TEST, TRAIN, VALIDATION, Pack, read_pack
-from .places import data_folder, find_source, pack_path
+from .places import data_folder, find_source, pack_path, without_tilde
 from .regular_file import read_regular_file
 from .sources import FOLDER_PREFIX, Source
 
@@ -78,7 +78,9 @@ def load_images(
     if image_size is not None and not 1 <= image_size <= 1024:
         raise InputError(f"image_size={image_size}; wanted 1 to 1024")
     if source.startswith(FOLDER_PREFIX):
-        path = Path(source.removeprefix(FOLDER_PREFIX)).expanduser()
+        if source == FOLDER_PREFIX:
+            raise InputError(f"source={source!r} names no folder; expected folder:PATH")
+        path = without_tilde(Path(source.removeprefix(FOLDER_PREFIX)))
         size, depth = image_size or _FOLDER_SIZE, channels or _FOLDER_CHANNELS
         classes = _folder_classes(path, split, depth)
         images = _build(f"{path.resolve().name}/{split}", classes, depth, size)

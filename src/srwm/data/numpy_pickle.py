@@ -62,7 +62,7 @@ def parse_numpy_pickle(data: Buffer, what: str) -> Any:
     except NotPlainError as error:
         raise machine.refuse(str(error)) from error
     except _BROKEN as error:
-        raise InputError(f"{what} is broken at byte {machine.position}: {error}") from error
+        raise InputError(f"{what} is broken at byte {machine.position}: {shown(error)}") from error
 
 
 class _Machine:
