@@ -51,14 +51,10 @@ def check_sentence(text, path):
     assert "memory" not in text or "claims" in text, text
 
 
-def small_pack(path):
-    return make_pack(path, classes=3, per_class=2, codes=(1, 2, 3))[0]
-
-
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed, None], ids=["stored", "deflated", "written"])
 def test_damaged_packs(save, tmp_path):
     path = tmp_path / "pets.npz"
-    pack = small_pack(path)
+    pack, images = make_pack(path, classes=3, per_class=2, codes=(1, 2, 3))
     if save is None:
         write_pack(pack)
     else:
@@ -66,9 +62,9 @@ def test_damaged_packs(save, tmp_path):
 
     def read():
         found = read_pack(path)
-        for index in range(found.num_classes):
-            assert len(found.full_name(index)) < 1000
-            assert read_class(found, index, 3, False, 8).shape == (found.count_of(index), 3, 8, 8)
+        assert found.class_names == pack.class_names
+        for index in range(3):
+            assert np.array_equal(read_class(found, index, 3, False, 8), images[index])
 
     with quiet_pillow():
         check(path, read, path.read_bytes(), kinds=3)
@@ -76,7 +72,7 @@ def test_damaged_packs(save, tmp_path):
 
 def test_damaged_packs_are_checked(tmp_path):
     path = tmp_path / "pets.npz"
-    write_pack(small_pack(path))
+    write_pack(make_pack(path, classes=3, per_class=2, codes=(1, 2, 3))[0])
 
     def read():
         for problem in verify_pack(path):
@@ -166,8 +162,9 @@ def test_damaged_archives(name, tmp_path):
 
     def read():
         for member, content in read_members(path):
-            assert isinstance(member, str)
             assert len(content) < 2**20
+            # A zip has a sum for each member; a tar has none.
+            assert name != "archive.zip" or content == FILES.get(member, content)
 
     check(path, read, sound, kinds=len(ARCHIVES) if name in ARCHIVES else 1)
 

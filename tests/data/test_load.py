@@ -9,12 +9,14 @@ from PIL import Image
 from srwm.data import load_images, write_pack
 from srwm.data.convert import convert_folder
 from srwm.data.decode import resize_images
+from srwm.data.image_set import ImageSet
 from srwm.data.sources import SOURCES
 from srwm.errors import InputError
 
 from .images import make_pack, small_omniglot, write_folder
 
 SPLITS = ("train", "validation", "test")
+NAMES = [f"character{index}" for index in range(400)]
 
 
 def test_a_pack_is_loaded_class_by_class(empty_data_folder):
@@ -150,6 +152,16 @@ def test_more_images_than_memory_holds_are_refused(empty_data_folder, monkeypatc
     monkeypatch.setattr("srwm.data.load.memory_bytes", lambda: 2**30)
     with pytest.raises(InputError, match=r"pets/train has 12000000 images; at 3 x 84 x 84 .* GB, .* this machine has"):
         load_images("pets", "train")
+
+
+@pytest.mark.parametrize("rotations", [False, True])
+def test_more_drawings_than_memory_holds_are_refused(rotations, empty_data_folder, monkeypatch):
+    monkeypatch.setattr("srwm.data.load.memory_bytes", lambda: 400 * 20 * 28 * 28 * (2 if rotations else 1))
+    monkeypatch.setattr("srwm.data.strokes.draw_strokes", lambda *_, **__: drawn)
+    drawn = ImageSet.of_counts("strokes/test", torch.zeros(400 * 20, 1, 28, 28, dtype=torch.uint8), [20] * 400, NAMES)
+    load_images("strokes", "test", rotations=False)
+    with pytest.raises(InputError, match=r"strokes/test has [0-9]* images; at 1 x .* this machine has"):
+        load_images("strokes", "test", rotations=rotations, image_size=28 if rotations else 29)
 
 
 def test_a_broken_image_in_a_folder_is_named_with_its_class(tmp_path):

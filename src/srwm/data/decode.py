@@ -73,8 +73,8 @@ def decoded(data: bytes, channels: int, what: str) -> Iterator[UInt8[ndarray, "c
                 array = _as_array(image, channels, what)
         except InputError:
             raise
-        except Image.DecompressionBombError:
-            raise InputError(f"{what} is too large; at most {MAX_PIXELS} pixels are read") from None
+        except Image.DecompressionBombError as error:
+            raise InputError(f"{what} is too large; at most {MAX_PIXELS} pixels are read") from error
         # Pillow's decoders answer broken bytes with nearly every kind of error there is; all of them mean the same.
         except Exception as error:
             raise InputError(f"{what} is not an image that can be read: {shown(error)}") from error
@@ -82,10 +82,10 @@ def decoded(data: bytes, channels: int, what: str) -> Iterator[UInt8[ndarray, "c
 
 
 def _check_sides(image: Image.Image, what: str) -> None:
-    if image.width * image.height > MAX_PIXELS or max(image.size) > MAX_SIDE:
-        raise InputError(
-            f"{what} is {image.width} x {image.height}; at most {MAX_PIXELS} pixels are read, and {MAX_SIDE} a side"
-        )
+    if image.width * image.height > MAX_PIXELS:
+        raise InputError(f"{what} is {image.width} x {image.height}; at most {MAX_PIXELS} pixels are read")
+    if max(image.size) > MAX_SIDE:
+        raise InputError(f"{what} is {image.width} x {image.height}; at most {MAX_SIDE} pixels a side are read")
 
 
 def _as_array(image: Image.Image, channels: int, what: str) -> UInt8[ndarray, "c h w"]:

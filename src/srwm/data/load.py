@@ -88,6 +88,8 @@ def load_images(
     found = find_source(source, data_folder(folder))
     size, depth = image_size or found.image_size, channels or found.channels
     if found.pack is None:
+        number = found.classes[tuple(SPLIT_CODES).index(split)] * found.images_per_class
+        _check_fits(f"{found.name}/{split}", number, depth, size)
         images = _draw(split, size, depth)
     else:
         pack = read_pack(pack_path(found, data_folder(folder)))
