@@ -41,6 +41,8 @@ def scan_folder(folder: Path) -> list[FolderClass]:
         return _scan(folder)
     except OSError as error:
         raise InputError(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise InputError(f"{folder} holds folders in folders, too deep to be read") from error
 
 
 def _scan(folder: Path) -> list[FolderClass]:
