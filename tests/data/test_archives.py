@@ -1,7 +1,11 @@
+import bz2
 import gzip
 import io
+import lzma
+import os
 import struct
 import tarfile
+import tracemalloc
 import warnings
 import zipfile
 
@@ -151,6 +155,69 @@ def test_a_tar_that_says_it_unpacks_to_gigabytes_is_refused_at_its_header(tmp_pa
     path.write_bytes(gzip.compress(info.tobuf() + bytes(1024)))
     with pytest.raises(InputError, match=f"unpacks to more than {MAX_BYTES} bytes"):
         next(read_members(path))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_whose_compression_knows_no_bounds_is_refused(method, tmp_path):
+    path = tmp_path / "archive"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("a", bytes(10**6))
+    with pytest.raises(InputError, match=f"'a' is compressed by method {method}; expected none or deflate"):
+        next(read_members(path))
+
+
+def test_a_zip_that_unpacks_to_more_than_it_says_takes_no_more_memory_than_it_says(tmp_path):
+    size = 10**8
+    path = write_zip(tmp_path / "archive", [("a", bytes(size))])
+    path.write_bytes(path.read_bytes().replace(struct.pack("<I", size), struct.pack("<I", 100)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="not an archive that can be read"):
+            list(read_members(path))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 10
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+@pytest.mark.parametrize("size", [10**6, 10 * 2**30])
+def test_a_tar_with_a_header_of_gigabytes_asks_for_no_memory(kind, size, tmp_path):
+    info = tarfile.TarInfo("long")
+    info.type, info.size = kind, size
+    path = tmp_path / "archive"
+    path.write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(10**6 + 512)))
+    with pytest.raises(InputError, match="archive is broken: a header of it claims"):
+        next(read_members(path))
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, b"?"])
+def test_a_tar_that_leads_back_to_its_beginning_is_refused(kind, tmp_path):
+    header = bytearray(tarfile.TarInfo("a").tobuf())
+    header[156:157] = kind
+    header[124:136] = b"\xff" * 10 + (-1024 % 65536).to_bytes(2, "big")  # A size below zero, in binary.
+    header[148:156] = b"%06o\0 " % (256 + sum(header[:148]) + sum(header[156:512]))
+    path = tmp_path / "archive"
+    path.write_bytes(header + bytes(2**15))
+    with pytest.raises(InputError, match=r"has -1024 bytes|is broken: a header|not an archive|is a link or a device"):
+        list(read_members(path))
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [("gz", gzip.open), ("bz2", bz2.open), ("xz", lzma.open), ("", open)])
+def test_a_tar_is_known_by_its_first_bytes(suffix, opener, tmp_path):
+    path = tmp_path / f"archive.{suffix}"
+    with opener(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in FILES.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    assert dict(read_members(path)) == FILES
+
+
+def test_a_pipe_is_no_archive(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is a pipe; expected a file"):
+        next(read_members(tmp_path / "pipe"))
 
 
 def test_a_missing_archive_is_named(tmp_path):

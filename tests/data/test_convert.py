@@ -147,6 +147,7 @@ def test_caches_of_the_wrong_names_are_refused(tmp_path):
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8)}, "holds no dictionary"),
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": [0, 2]}}, "class 'a' in"),
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": ["x"]}}, "class 'a' in"),
+        ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": [[0], [0, 1]]}}, "class 'a' in"),
         ({"image_data": np.zeros((2, 84, 84, 3), np.uint8), "class_dict": {"a": [0, 1]}}, "class 'a' has 2 images"),
     ],
 )
@@ -173,4 +174,14 @@ def test_a_broken_image_is_found_before_the_pack_is_written(tmp_path):
     folder = write_folder(tmp_path / "pets", ["ant", "bee", "cat"])
     (folder / "bee" / "9.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(InputError, match=r"9\.png \(class 'bee'\) is not an image"):
+        convert_folder(folder, tmp_path / "mine.npz", quiet)
+
+
+def test_more_images_than_a_pack_may_hold_are_refused(tmp_path, monkeypatch):
+    folder = write_folder(tmp_path / "pets", ["ant", "bee", "cat"])
+    size = sum(path.stat().st_size for path in folder.rglob("*.png"))
+    monkeypatch.setattr("srwm.data.convert.MAX_BYTES", size)
+    assert len(convert_folder(folder, tmp_path / "mine.npz", quiet).files) == size
+    monkeypatch.setattr("srwm.data.convert.memory_bytes", lambda: 2 * size - 2)
+    with pytest.raises(InputError, match=f"pets take more than {size - 1} bytes"):
         convert_folder(folder, tmp_path / "mine.npz", quiet)

@@ -226,3 +226,38 @@ def test_a_lock_is_free_after_its_block(tmp_path):
         pass
     with file_lock(tmp_path / "lock", "busy"):
         pass
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Length": "9" * 5000},
+        {"Content-Length": "\u0663".encode().decode("latin-1")},
+        {"Content-Length": "-1"},
+        {"Content-Range": "bytes " + "9" * 5000 + "-1/2"},
+    ],
+)
+def test_numbers_that_make_no_sense_in_an_answer_are_an_error_in_words(headers, get):
+    with Server(plain(CONTENT, headers=headers, claim="none")) as server, pytest.raises(RunError, match="downloaded"):
+        get(server, content=CONTENT + b"x")
+
+
+def test_a_redirection_to_what_is_no_address_is_an_error_in_words(get):
+    answer = plain(b"", status=302, headers={"Location": "http://[bad/"})
+    with Server(answer) as server, pytest.raises(RunError, match="could not be downloaded: Invalid IPv6 URL"):
+        get(server)
+
+
+def test_what_a_server_says_does_not_reach_the_terminal_as_it_is(get):
+    def answer(handler):
+        handler.wfile.write(b"HTTP/1.0 404 \x1b[2J" + b"a" * 1000 + b"\r\n\r\n")
+
+    with Server(answer) as server, pytest.raises(RunError, match=r"the server answered 404 '\\x1b\[2Ja*\.\.\.'"):
+        get(server)
+
+
+def test_a_pipe_in_the_place_of_what_has_come_so_far_is_named(get, tmp_path):
+    (tmp_path / "downloads").mkdir()
+    os.mkfifo(tmp_path / "downloads" / "a.zip.part")
+    with Server(whole(CONTENT)) as server, pytest.raises(RunError, match=r"a\.zip\.part is no file; remove it"):
+        get(server)

@@ -129,3 +129,34 @@ def test_a_class_without_images_is_named(tmp_path):
 def test_what_is_no_folder_is_named(tmp_path):
     with pytest.raises(InputError, match="nowhere is not a folder"):
         scan_folder(tmp_path / "nowhere")
+
+
+def test_folders_that_are_nested_too_deep_are_refused(tmp_path, monkeypatch):
+    # Python 3.11 goes down by calling itself. Folders that deep could not be removed after the test.
+    def too_deep(*_, **__):
+        raise RecursionError("maximum recursion depth exceeded")
+
+    write_folder(tmp_path, CLASSES, per_class=1)
+    monkeypatch.setattr(os, "walk", too_deep)
+    with pytest.raises(InputError, match="holds folders in folders, too deep to be read"):
+        scan_folder(tmp_path)
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
+    write_folder(tmp_path, CLASSES, per_class=1)
+    scandir = os.scandir
+
+    def closed(path="."):
+        if os.fspath(path).endswith("ant"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(InputError, match="ant cannot be read: Permission denied"):
+        scan_folder(tmp_path)
+
+
+def test_a_link_that_leads_to_itself_is_no_class(tmp_path):
+    write_folder(tmp_path, CLASSES, per_class=1)
+    (tmp_path / "loop").symlink_to("loop")
+    assert [name for name, _, _ in index(tmp_path)] == sorted(CLASSES)

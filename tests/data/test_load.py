@@ -1,16 +1,22 @@
+import tracemalloc
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from srwm.data import load_images, write_pack
+from srwm.data.convert import convert_folder
 from srwm.data.decode import resize_images
+from srwm.data.image_set import ImageSet
 from srwm.data.sources import SOURCES
 from srwm.errors import InputError
 
 from .images import make_pack, small_omniglot, write_folder
 
 SPLITS = ("train", "validation", "test")
+NAMES = [f"character{index}" for index in range(400)]
 
 
 def test_a_pack_is_loaded_class_by_class(empty_data_folder):
@@ -119,6 +125,43 @@ def test_a_folder_of_images_of_many_sizes_is_loaded(tmp_path):
     found = load_images(f"folder:{tmp_path}", "train")
     assert found.images.shape == (3, 3, 84, 84)
     assert (found.images[2] == 9).all()
+
+
+@pytest.mark.parametrize("in_pack", [False, True])
+def test_a_class_of_photographs_takes_the_memory_of_one(in_pack, tmp_path, empty_data_folder):
+    side, number = 512, 12
+    folder = write_folder(tmp_path / "pets", ["train/ant", "test/bee"], per_class=1)
+    for index in range(number):
+        Image.new("RGB", (side, side), (index, 9, 9)).save(folder / "train" / "ant" / f"photograph{index}.png")
+    if in_pack:
+        write_pack(convert_folder(folder, empty_data_folder / "mine.npz", lambda _: None))
+    tracemalloc.start()
+    try:
+        found = load_images("mine" if in_pack else f"folder:{folder}", "train", image_size=8)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.images[:, 0, 0, 0].tolist()[1:] == sorted(range(number), key=str)
+    # One photograph is unpacked in a few copies; all at once would be one copy of each at the least.
+    assert peak < number / 2 * 3 * side * side
+
+
+def test_more_images_than_memory_holds_are_refused(empty_data_folder, monkeypatch):
+    pack, _ = make_pack(empty_data_folder / "pets.npz")
+    write_pack(replace(pack, tiles=(1000, 1000)))
+    monkeypatch.setattr("srwm.data.load.memory_bytes", lambda: 2**30)
+    with pytest.raises(InputError, match=r"pets/train has 12000000 images; at 3 x 84 x 84 .* GB, .* this machine has"):
+        load_images("pets", "train")
+
+
+@pytest.mark.parametrize("rotations", [False, True])
+def test_more_drawings_than_memory_holds_are_refused(rotations, empty_data_folder, monkeypatch):
+    monkeypatch.setattr("srwm.data.load.memory_bytes", lambda: 400 * 20 * 28 * 28 * (2 if rotations else 1))
+    monkeypatch.setattr("srwm.data.strokes.draw_strokes", lambda *_, **__: drawn)
+    drawn = ImageSet.of_counts("strokes/test", torch.zeros(400 * 20, 1, 28, 28, dtype=torch.uint8), [20] * 400, NAMES)
+    load_images("strokes", "test", rotations=False)
+    with pytest.raises(InputError, match=r"strokes/test has [0-9]* images; at 1 x .* this machine has"):
+        load_images("strokes", "test", rotations=rotations, image_size=28 if rotations else 29)
 
 
 def test_a_broken_image_in_a_folder_is_named_with_its_class(tmp_path):

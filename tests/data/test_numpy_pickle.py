@@ -179,10 +179,45 @@ def test_broken_programs_are_refused(data):
         parse_numpy_pickle(data, "x")
 
 
+@pytest.mark.parametrize(
+    "repeated",
+    [
+        b"h\x00h\x01h\x02\x86R",  # _codecs.encode(text, "latin1")
+        b"h\x03h\x04h\x05\x86R",  # scalar(dtype, bytes)
+    ],
+)
+def test_one_text_is_not_made_into_gigabytes(repeated):
+    size = 100_000
+    text = size.to_bytes(4, "little") + b"a" * size
+    known = (
+        b"c_codecs\nencode\nq\x000X" + text + b"q\x010X\x06\0\0\0latin1q\x020"
+        b"cnumpy.core.multiarray\nscalar\nq\x030"
+        b"cnumpy\ndtype\n(U\x07S%dI0\nI1\ntR(I3\nS'|'\nNNNI-1\nI-1\nI0\ntbq\x040T" % size + text + b"q\x050"
+    )
+    assert len(parse_numpy_pickle(known + repeated + b".", "x")) == size
+    with pytest.raises(InputError, match=r"x is broken at byte .* its calls make more text than it holds"):
+        parse_numpy_pickle(known + b"(" + repeated * 1000 + b"l.", "x")
+
+
+def test_a_program_of_too_many_instructions_is_refused(monkeypatch):
+    monkeypatch.setattr("srwm.data.numpy_pickle._MAX_INSTRUCTIONS", 1000)
+    assert parse_numpy_pickle(b"(" + b"]" * 997 + b"l.", "x") == [[]] * 997
+    with pytest.raises(InputError, match="x is broken at byte 1000: it has more than 1000 instructions"):
+        parse_numpy_pickle(b"(" + b"]" * 998 + b"l.", "x")
+
+
+def test_a_name_that_cannot_be_printed_is_shown_in_escapes():
+    with pytest.raises(InputError, match=r"x holds 'os\.\\x1b\[2Jaaaa*\.\.\.'; only"):
+        parse_numpy_pickle(b"cos\n\x1b[2J" + b"a" * 10_000 + b"\n.", "x")
+
+
 def test_a_file_is_read_and_a_missing_or_empty_one_is_named(tmp_path):
     path = tmp_path / "a.pkl"
-    with pytest.raises(InputError, match=r"a\.pkl cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"a\.pkl does not exist"):
         read_numpy_pickle(path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=r"pipe is a pipe; expected a file"):
+        read_numpy_pickle(tmp_path / "pipe")
     path.write_bytes(b"")
     with pytest.raises(InputError, match=r"a\.pkl is empty"):
         read_numpy_pickle(path)

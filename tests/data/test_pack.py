@@ -1,4 +1,5 @@
 import io
+import struct
 import zipfile
 from dataclasses import replace
 
@@ -156,6 +157,111 @@ def test_an_array_larger_than_the_limit_is_not_unpacked(path, monkeypatch):
     write_pack(make_pack(path)[0])
     monkeypatch.setattr(npz, "MAX_BYTES", 100)
     with pytest.raises(InputError, match="more than 100 are not read"):
+        read_pack(path)
+
+
+def test_arrays_that_are_too_large_together_are_not_unpacked(path, monkeypatch):
+    write_pack(make_pack(path)[0])
+    with zipfile.ZipFile(path) as archive:
+        sizes = [info.file_size for info in archive.infolist()]
+    monkeypatch.setattr(npz, "MAX_BYTES", sum(sizes))
+    read_pack(path)
+    monkeypatch.setattr(npz, "MAX_BYTES", sum(sizes) - 1)
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match=f"its arrays claim {sum(sizes)} bytes; more than {sum(sizes) - 1} are not"):
+        read_pack(path)
+
+
+def test_arrays_larger_than_the_memory_are_not_unpacked(path, monkeypatch):
+    write_pack(make_pack(path)[0])
+    monkeypatch.setattr(npz, "memory_bytes", lambda: 100)
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match="this machine's memory has 100"):
+        read_pack(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        (8, b"\x01\x00", "'files.npy' is encrypted"),
+        (10, b"\x0c\x00", r"'files.npy' is compressed by method 12; expected 0 \(none\) or 8 \(deflate\)"),
+        (10, b"\x0e\x00", "'files.npy' is compressed by method 14"),
+        (20, b"\xf0\xff\xff\xff", r"'files.npy' claims [0-9]* bytes, more than the file can hold|broken"),
+        (24, b"\xf0\xff\xff\xff", "'files.npy' claims 4294967280 bytes, more than the file can hold"),
+    ],
+)
+def test_what_a_directory_cannot_truly_say_is_refused(path, place, value, problem):
+    np.savez_compressed(path, **arrays_of(make_pack(path)[0]))
+    data = bytearray(path.read_bytes())
+    entry = data.rindex(b"files.npy") - 46
+    assert data[entry : entry + 4] == b"PK\x01\x02"
+    data[entry + place : entry + place + len(value)] = value
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=problem):
+        read_pack(path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_refused_before_they_unpack_to_gigabytes(method, path):
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("files.npy", bytes(10**6))
+    with pytest.raises(InputError, match=f"compressed by method {method}"):
+        read_pack(path)
+
+
+def test_a_damaged_compressed_array_is_named(path):
+    np.savez_compressed(path, **arrays_of(make_pack(path)[0]))
+    data = bytearray(path.read_bytes())
+    data[60:64] = b"\xff" * 4
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.npz is broken at 'files'"):
+        read_pack(path)
+
+
+def header(text, version=b"\x01\x00", size=None):
+    return b"\x93NUMPY" + version + len(text if size is None else bytes(size)).to_bytes(2, "little") + text
+
+
+PLAIN = b"{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is no NumPy array"),
+        (b"\x93NUMPY", "is no NumPy array"),
+        (b"no array", "is no NumPy array"),
+        (header(PLAIN, b"\x03\x00"), r"unknown format number \(3, 0\)"),
+        (header(PLAIN, size=200), "has not the header of a plain array"),
+        (header(PLAIN.replace(b"3", b"-3")), "has not the header"),
+        (header(PLAIN.replace(b"3", b"9" * 30)), "has not the header"),
+        (header(PLAIN.replace(b"(3,)", b"(" * 3000)), "has not the header"),
+        (header(PLAIN.replace(b"3", b"9" * 18) + b" " * 9), f"says shape .{'9' * 18},. of uint8, but holds 0 bytes"),
+        (header(PLAIN.replace(b"|u1", b"<U0").replace(b"3", b"9" * 18)), "holds 0 bytes"),
+        (header(PLAIN.replace(b"|u1", b"|V9")), "holds '|V9'; expected numbers or texts"),
+        (header(PLAIN.replace(b"|u1", b"u1,u1")), "holds 'u1,u1'; expected"),
+        (header(PLAIN.replace(b"|u1", b"<i3") + b"\n") + b"123", "is broken at 'files'"),
+        (header(PLAIN.replace(b"'|u1'", b"[('a', '|u1')]")), "has not the header"),
+        (header(PLAIN.replace(b"(3,)", b"(" + b"1," * 65 + b")")) + b"1", "is broken at 'files'"),
+        (header(PLAIN.replace(b"False", b"__import__('os')")), "has not the header"),
+    ],
+)
+def test_a_header_that_no_plain_array_has_is_refused(content, problem, path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("files.npy", content)
+    with pytest.raises(InputError, match=problem) as caught:
+        read_pack(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_directory_that_claims_gigabytes_asks_for_no_memory(path):
+    # A zip whose end says that its directory is as long as the file, which is sparse.
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, 2**30, 0, 0)
+    with path.open("wb") as file:
+        file.truncate(2**30)
+        file.seek(2**30)
+        file.write(end)
+    with pytest.raises(InputError, match=f"a header of it claims {2**30} bytes"):
         read_pack(path)
 
 

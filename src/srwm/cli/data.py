@@ -1,6 +1,7 @@
 """`srwm data`: the images and games that there are, and how to get more."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +54,9 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     show.add_argument("--split", choices=_SPLITS, default="train", help="(default: train)")
     show.add_argument("--classes", type=_count, default=10, metavar="N", help="how many classes (default: 10)")
     show.add_argument("--images", type=_count, default=10, metavar="N", help="how many images of each (default: 10)")
-    show.add_argument("--out", type=Path, metavar="FILE", help="the PNG file to write (default: SOURCE-SPLIT.png)")
+    show.add_argument(
+        "--out", type=_output_file, metavar="FILE", help="the PNG file to write (default: SOURCE-SPLIT.png)"
+    )
     show.set_defaults(run=_show)
 
 
@@ -66,13 +69,29 @@ def _verb(data: Parser, verbs: "Commands[Parser]", name: str, text: str) -> Pars
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
+    if not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text[:100]!r} is not a number from 1 to 1000")
     return int(text)
+
+
+def _output_file(text: str) -> Path:
+    # The sheet takes the place of what is there: a device or a folder must stay.
+    if not Path(text).name or (os.path.lexists(text) and not os.path.isfile(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no file; expected the name of a PNG file to write")
+    return Path(text)
 
 
 def _report(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def _print(text: object) -> None:
+    """Print a line that may name a file; bytes of its name that are no text are escaped."""
+    print(_text(text))
+
+
+def _text(text: object) -> str:
+    return str(text).encode("utf-8", "backslashreplace").decode()
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -85,7 +104,9 @@ def _list(args: argparse.Namespace) -> int:
     from srwm.data.sources import SOURCES
 
     folder = data_folder(args.data)
-    table = Table(title=f"Sources of images; packs lie in {escape(str(folder))}", title_justify="left", show_lines=True)
+    table = Table(
+        title=f"Sources of images; packs lie in {escape(_text(folder))}", title_justify="left", show_lines=True
+    )
     table.add_column("source", no_wrap=True)
     table.add_column("there?", no_wrap=True)
     table.add_column("what it is; classes to train / validate / test with; licence")
@@ -106,7 +127,7 @@ def _whether_procgen(folder: Path) -> str:
     place = procgen.procgen_folder(folder)
     if not place.is_dir():
         return f"Not there; `srwm data fetch {procgen.NAME}` gets it."
-    return f"There, in {escape(str(place))}"
+    return f"There, in {escape(_text(place))}"
 
 
 def _whether_there(source: "Source", folder: Path) -> str:
@@ -135,10 +156,10 @@ def _fetch(args: argparse.Namespace) -> int:
 
     folder, options = data_folder(args.data), {"again": args.again, "keep_archives": args.keep_archives}
     if args.name == NAME:
-        print(fetch_procgen(folder, _report, **options))
+        _print(fetch_procgen(folder, _report, **options))
         return EXIT_OK
     path = fetch(args.name, folder, _report, **options)
-    print(path or f"{args.name} is drawn when it is asked for; there is nothing to fetch.")
+    _print(path or f"{args.name} is drawn when it is asked for; there is nothing to fetch.")
     return EXIT_OK
 
 
@@ -148,13 +169,13 @@ def _import(args: argparse.Namespace) -> int:
 
     folder = data_folder(args.data)
     if args.kind == "mini-imagenet":
-        print(import_mini_imagenet(args.paths, folder, _report))
+        _print(import_mini_imagenet(args.paths, folder, _report))
         return EXIT_OK
     if args.name is None:
         raise InputError("the images of a folder need a name: add --name NAME")
     if len(args.paths) != 1:
         raise InputError(f"{len(args.paths)} folders came; wanted one, which holds a folder of images for each class")
-    print(import_folder(args.paths[0], args.name, folder, _report))
+    _print(import_folder(args.paths[0], args.name, folder, _report))
     return EXIT_OK
 
 
@@ -183,7 +204,7 @@ def _verify(args: argparse.Namespace) -> int:
         problems = procgen.verify_procgen(folder) if path == games else verify_pack(path)
         failed |= bool(problems)
         for line in problems or [f"{path} is sound"]:
-            print(line)
+            _print(line)
     return EXIT_FAILED if failed else EXIT_OK
 
 
@@ -206,5 +227,5 @@ def _show(args: argparse.Namespace) -> int:
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
     write_atomically(path, buffer.getvalue())
-    print(path)
+    _print(path)
     return EXIT_OK

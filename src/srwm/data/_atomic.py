@@ -1,6 +1,7 @@
 """Large files written whole or not at all."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,16 +20,20 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         RunError: the file cannot be written (a full disk, no permission).
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # A name of its own: of several writers, also on other machines that share the disk, the last one to end wins.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        file = part.open("xb")
+        try:
+            with file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         sync_folder(path.parent)
     except OSError as error:
         raise RunError(f"{path} could not be written: {error.strerror or error}; nothing was changed") from error
-    finally:
-        part.unlink(missing_ok=True)

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ._shown import quoted
+
 Meaning: TypeAlias = Literal["class", "dtype", "reconstruct", "frombuffer", "scalar", "encode", "no bytes"]
 
 _MEANINGS: dict[str, Meaning] = {
@@ -90,7 +92,7 @@ def call_word(word: Word, arguments: tuple[Any, ...]) -> Any:
         case "dtype", (str() | bytes() as code, *_):
             text = _as_text(code)
             if not _PLAIN_TYPE.fullmatch(text):
-                raise NotPlainError(f"an array of data type {text!r}")
+                raise NotPlainError(f"an array of data type {quoted(text)}")
             return DtypeToBe(text)
         case "frombuffer", (data, dtype, shape, str() as order):
             return _array(data, dtype, shape, order)

@@ -4,6 +4,9 @@ Nothing is ever unpacked to disk. The names are checked all the same: an archive
 that its publisher made.
 """
 
+import bz2
+import contextlib
+import gzip
 import lzma
 import re
 import stat
@@ -13,13 +16,23 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from srwm.errors import InputError
+
+from ._bounded_reader import BoundedReader, Readable
+from ._shown import quoted, shown
+from .regular_file import open_regular_file
 
 MAX_MEMBERS = 200_000
 """No archive may hold more members."""
 MAX_BYTES = 4 * 2**30
 """The members of an archive may not add up to more bytes, unpacked."""
+
+_MAX_HEADER_BYTES = 2**14
+"""No header of a tar may be larger: one that holds a long name has a few hundred bytes."""
+_MAX_DIRECTORY_BYTES = 2**26
+"""The list of a zip's members may not be larger."""
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -32,6 +45,9 @@ _BROKEN = (
     NotImplementedError,
     RuntimeError,
     ValueError,
+    IndexError,
+    OverflowError,
+    MemoryError,
 )
 """What the readers of archives raise for bytes that are not what they claim to be."""
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -51,13 +67,12 @@ def read_members(
         InputError: the archive is missing, broken, too large, or has a member that is not a plain file inside of it.
     """
     try:
-        yield from _read_members(path, _Census(path, max_members, max_bytes))
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist") from error
+        with open_regular_file(path) as file:
+            yield from _read_members(file, _Census(path, max_members, max_bytes))
     except InputError:
         raise
     except _BROKEN as error:
-        raise InputError(f"{path} is not an archive that can be read: {error}") from error
+        raise InputError(f"{path} is not an archive that can be read: {shown(error)}") from error
 
 
 class _Census:
@@ -82,8 +97,10 @@ class _Census:
         problem = problem or _problem_of_name(name)
         if plain in self.names:
             problem = "is there twice"
+        if size < 0:
+            problem = f"has {size} bytes"
         if problem:
-            raise InputError(f"{self.path} is refused: its member {name!r} {problem}")
+            raise InputError(f"{self.path} is refused: its member {quoted(name)} {problem}")
         self.names.add(plain)
         self.num_bytes += size
         if len(self.names) > self.max_members:
@@ -102,15 +119,31 @@ def _problem_of_name(name: str) -> str | None:
     return None
 
 
-def _read_members(path: Path, census: _Census) -> Iterator[tuple[str, bytes]]:
-    with path.open("rb") as file:
-        is_zip = file.read(2) == b"PK"
-    reader: Callable[[Path, _Census], Iterator[tuple[str, bytes]]] = _read_zip if is_zip else _read_tar
-    yield from reader(path, census)
+def _read_members(file: BinaryIO, census: _Census) -> Iterator[tuple[str, bytes]]:
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"PK"):
+        yield from _read_zip(file, census)
+        return
+    unpack = next((opener for start, opener in _COMPRESSED.items() if magic.startswith(start)), None)
+    if unpack is None:
+        yield from _read_tar(file, census)
+        return
+    with contextlib.closing(unpack(file)) as unpacked:
+        yield from _read_tar(unpacked, census)
 
 
-def _read_zip(path: Path, census: _Census) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(path) as archive:
+_COMPRESSED: dict[bytes, Callable[[BinaryIO], Readable]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lzma.LZMAFile,
+}
+"""How a compressed tar begins, and what unpacks it."""
+
+
+def _read_zip(file: BinaryIO, census: _Census) -> Iterator[tuple[str, bytes]]:
+    reader = BoundedReader(file, str(census.path), _MAX_DIRECTORY_BYTES)
+    with zipfile.ZipFile(reader) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             problem = None
@@ -118,20 +151,29 @@ def _read_zip(path: Path, census: _Census) -> Iterator[tuple[str, bytes]]:
                 problem = "is a link or a device, not a file"
             elif info.flag_bits & 1:
                 problem = "is encrypted"
+            # Others unpack a few bytes to gigabytes at one call.
+            elif info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                problem = f"is compressed by method {info.compress_type}; expected none or deflate"
             # `filename` is what zipfile made of it: cut at a zero byte, with other slashes.
             census.count(info.orig_filename, info.file_size, problem)
         for info in archive.infolist():
             if not info.is_dir():
-                # zipfile reads no more bytes than `file_size` says, and checks the sum of what it has read.
-                yield info.filename, archive.read(info)
+                with archive.open(info) as member:
+                    # Told how much there is, `read` unpacks no more; having read so much, it checks the sum.
+                    content = member.read(info.file_size) if info.file_size else b""
+                if len(content) != info.file_size:
+                    raise ValueError(f"{quoted(info.filename)} ends too early")
+                yield info.filename, content
 
 
-def _read_tar(path: Path, census: _Census) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(path) as archive:
+def _read_tar(file: Readable, census: _Census) -> Iterator[tuple[str, bytes]]:
+    reader = BoundedReader(file, str(census.path), _MAX_HEADER_BYTES)
+    with tarfile.open(fileobj=reader, mode="r:") as archive:  # type: ignore[call-overload]
         for member in archive:
             plain = (member.isreg() and not member.issparse()) or member.isdir()
             census.count(member.name, member.size, None if plain else "is a link or a device, not a file")
+        reader.limit = None
         for member in archive.getmembers():
-            file = archive.extractfile(member) if member.isreg() else None
-            if file is not None:
-                yield member.name, file.read()
+            content = archive.extractfile(member) if member.isreg() else None
+            if content is not None:
+                yield member.name, content.read()

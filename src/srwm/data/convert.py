@@ -14,11 +14,15 @@ from numpy import ndarray
 
 from srwm.errors import InputError
 
+from ._memory import memory_bytes
+from ._npz import MAX_BYTES
+from ._shown import shown
 from .archives import read_members
-from .decode import decode_image, encode_image, join_tiles, quiet_pillow
+from .decode import MAX_FILE_BYTES, decode_image, encode_image, join_tiles, quiet_pillow
 from .image_folder import scan_folder
 from .numpy_pickle import parse_numpy_pickle, read_numpy_pickle
 from .pack import SPLIT_CODES, TEST, TRAIN, Pack
+from .regular_file import read_regular_file
 from .sources import SOURCES
 from .splits import cifar_fs_split, fc100_split, vinyals_split
 
@@ -85,14 +89,16 @@ def convert_cifar100(archives: Sequence[Path], path: Path, report: Report) -> Pa
     try:
         names = [_text(name) for name in parts["meta"]["fine_label_names"]]
         groups = [_text(name) for name in parts["meta"]["coarse_label_names"]]
-        images = np.concatenate([parts[part]["data"] for part in ("train", "test")]).reshape(-1, 3, 32, 32)
+        images = np.concatenate([_pixels(parts[part]["data"]) for part in ("train", "test")]).reshape(-1, 3, 32, 32)
         fine, coarse = (
             np.array([*parts["train"][key], *parts["test"][key]], np.int64) for key in ("fine_labels", "coarse_labels")
         )
+        if min(fine, default=0) < 0 or min(coarse, default=0) < 0:
+            raise ValueError("a label is below zero")
         group_of = {int(one): groups[int(other)] for one, other in zip(fine, coarse, strict=True)}
         class_groups = tuple(group_of[index] for index in range(len(names)))
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise InputError(f"{archive} is not CIFAR-100's archive for Python: {error}") from error
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+        raise InputError(f"{archive} is not CIFAR-100's archive for Python: {shown(error)}") from error
     report("packing the classes")
     files = list(enumerate(_sheets_of_600([(name, images, fine == index) for index, name in enumerate(names)])))
     return Pack.of_files(
@@ -108,6 +114,12 @@ def convert_cifar100(archives: Sequence[Path], path: Path, report: Report) -> Pa
         source="CIFAR-100, Krizhevsky 2009; tiles 0 to 499 of a class are training images, 500 to 599 test images",
         licence=SOURCES["fc100"].licence,
     )
+
+
+def _pixels(value: Any) -> UInt8[ndarray, "..."]:
+    if not isinstance(value, ndarray) or value.dtype != np.uint8:
+        raise TypeError(f"expected an array of uint8, got {value.dtype if isinstance(value, ndarray) else type(value)}")
+    return value
 
 
 def _sheets_of_600(classes: Sequence[tuple[str, UInt8[ndarray, "_n c h w"], ndarray]]) -> list[bytes]:
@@ -137,7 +149,7 @@ def convert_mini_imagenet(caches: Sequence[Path], path: Path, report: Report) ->
             raise InputError(f"{cache} has no `image_data` of bytes [n, 84, 84, 3]: it is no cache of mini-ImageNet")
         mine = []
         for name, indices in sorted(_dictionary(classes, str(cache)).items()):
-            rows = np.asarray(indices)
+            rows = _numbers(indices)
             if rows.ndim != 1 or rows.dtype.kind not in "iu" or not ((rows >= 0) & (rows < len(images))).all():
                 raise InputError(f"class {name!r} in {cache} does not name images by their numbers")
             mine.append((name, images.transpose(0, 3, 1, 2), rows))
@@ -157,6 +169,13 @@ def convert_mini_imagenet(caches: Sequence[Path], path: Path, report: Report) ->
     )
 
 
+def _numbers(value: Any) -> ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:  # Lists of different lengths make no array.
+        return np.array(None)
+
+
 def _caches_by_split(caches: Sequence[Path]) -> dict[str, Path]:
     """Tell the caches of the three parts by their names."""
     words = {"train": "train", "validation": "val", "test": "test"}
@@ -170,14 +189,23 @@ def _caches_by_split(caches: Sequence[Path]) -> dict[str, Path]:
 def convert_folder(folder: Path, path: Path, report: Report) -> Pack:
     """Make a pack of a folder of images; PNG, JPEG and WebP files go into it as they are."""
     classes = scan_folder(folder)
-    files = []
+    files, num_bytes = [], 0
+    # The images lie in memory as they came, and once more as one array.
+    most = min(MAX_BYTES, (memory_bytes() or 2 * MAX_BYTES) // 2)
     with quiet_pillow():
         for index, one in enumerate(classes):
-            report(f"packing {one.name}")
+            report(f"packing {shown(one.name)}")
             for file in one.files:
-                data = file.read_bytes()
-                image = decode_image(data, 3, f"{file} (class {one.name!r})")
+                what = f"{file} (class {one.name!r})"
+                data = read_regular_file(file, MAX_FILE_BYTES, what)
+                image = decode_image(data, 3, what)
                 files.append((index, data if data.startswith(_KEPT_FORMATS) else encode_image(image)))
+                num_bytes += len(files[-1][1])
+                if num_bytes > most:
+                    raise InputError(
+                        f"the images in {folder} take more than {most} bytes, which is all that a pack may have here; "
+                        "import smaller ones, or train from the folder itself with folder:PATH"
+                    )
     return Pack.of_files(
         path,
         files,

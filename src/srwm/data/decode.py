@@ -3,7 +3,7 @@
 import io
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 from jaxtyping import UInt8
@@ -12,6 +12,9 @@ from PIL import Image, ImageOps
 
 from srwm.errors import InputError
 
+from ._pixel_budget import PixelBudget
+from ._shown import shown
+
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 """What is read; anything else is refused before a decoder sees it."""
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif")
@@ -19,7 +22,15 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif")
 MAX_PIXELS = 64_000_000
 """No file may hold more; a small file that unpacks to gigabytes is refused before it is unpacked."""
 
+MAX_SIDE = 65_535
+"""Nor may it be wider or higher: such a strip would unpack to gigabytes when it is resized. JPEG has the same limit."""
+MAX_FILE_BYTES = 2**28
+"""What is larger is refused before it is read; so many bytes hold any image of `MAX_PIXELS` as it is."""
+
 _MODES = {1: "L", 3: "RGB"}
+_MODES_READ = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
+"""What Pillow converts to grey and to colours as one expects; whole numbers of 32 bits, for one, it cuts at 255."""
+_BUDGET = PixelBudget(MAX_PIXELS)
 
 
 @contextmanager
@@ -44,17 +55,61 @@ def decode_image(data: bytes, channels: int, what: str) -> UInt8[ndarray, "c h w
     Raises:
         InputError: the bytes are not a sound image file.
     """
-    try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise InputError(f"{what} is {image.width} x {image.height}; at most {MAX_PIXELS} pixels are read")
-            array = np.asarray(_flatten(ImageOps.exif_transpose(image)).convert(_MODES[channels]))
-    except InputError:
-        raise
-    # Pillow's decoders answer broken bytes with nearly every kind of error there is; all of them mean the same.
-    except Exception as error:
-        raise InputError(f"{what} is not an image that can be read: {error}") from error
+    with decoded(data, channels, what) as image:
+        return image
+
+
+@contextmanager
+def decoded(data: bytes, channels: int, what: str) -> Iterator[UInt8[ndarray, "c h w"]]:
+    """Decode one image file as `decode_image` does, for a block that makes something smaller of it.
+
+    While the block runs, the image's pixels count among those in memory; threads whose images would be too many wait.
+    """
+    with ExitStack() as held:
+        try:
+            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+                _check_sides(image, what)
+                held.enter_context(_BUDGET.taken(image.width * image.height))
+                array = _as_array(image, channels, what)
+        except InputError:
+            raise
+        except Image.DecompressionBombError as error:
+            raise InputError(f"{what} is too large; at most {MAX_PIXELS} pixels are read") from error
+        # Pillow's decoders answer broken bytes with nearly every kind of error there is; all of them mean the same.
+        except Exception as error:
+            raise InputError(f"{what} is not an image that can be read: {shown(error)}") from error
+        yield array
+
+
+def _check_sides(image: Image.Image, what: str) -> None:
+    if image.width * image.height > MAX_PIXELS:
+        raise InputError(f"{what} is {image.width} x {image.height}; at most {MAX_PIXELS} pixels are read")
+    if max(image.size) > MAX_SIDE:
+        raise InputError(f"{what} is {image.width} x {image.height}; at most {MAX_SIDE} pixels a side are read")
+
+
+def _as_array(image: Image.Image, channels: int, what: str) -> UInt8[ndarray, "c h w"]:
+    """Unpack an image into as few copies as can be: a photograph takes a hundred megabytes."""
+    # Where there is nothing to turn, `exif_transpose` without `in_place` copies.
+    ImageOps.exif_transpose(image, in_place=True)
+    if image.mode.startswith("I;16"):
+        image = _of_16_bits(image)
+    if image.mode not in _MODES_READ:
+        raise InputError(
+            f"{what} has pixels of mode {image.mode!r}; expected grey, palette or colour of up to 16 bits: convert it"
+        )
+    image = _flatten(image)
+    array = np.asarray(image if image.mode == _MODES[channels] else image.convert(_MODES[channels]))
     return array[None] if channels == 1 else np.ascontiguousarray(array.transpose(2, 0, 1))
+
+
+def _of_16_bits(image: Image.Image) -> Image.Image:
+    """Give the upper 8 of 16 bits, as Pillow does for colours of 16 bits; its own conversion of grey cuts at 255."""
+    array = np.asarray(image)
+    grey = (array >> 8).astype(np.uint8)
+    if "transparency" in image.info:
+        grey[array == image.info["transparency"]] = 255
+    return Image.fromarray(grey)
 
 
 def _flatten(image: Image.Image) -> Image.Image:

@@ -17,6 +17,7 @@ from srwm.errors import RunError
 from srwm.runs.atomic import sync_folder
 
 from ._lock import file_lock
+from ._shown import shown
 
 ATTEMPTS = 4
 """How many connections in a row may fail without bringing anything new."""
@@ -24,8 +25,13 @@ TIMEOUT_S = 30.0
 """How long a server may stay silent."""
 
 _CHUNK_BYTES = 2**18
-_NETWORK_ERRORS = (OSError, http.client.HTTPException)
-"""What `urllib` raises when a connection fails; `URLError` and `TimeoutError` are kinds of `OSError`."""
+_NETWORK_ERRORS = (OSError, http.client.HTTPException, ValueError)
+"""What `urllib` raises when a connection fails; `URLError` and `TimeoutError` are kinds of `OSError`.
+
+A `ValueError` comes of an answer that makes no sense, such as a redirection to what is no address.
+"""
+_MAX_DIGITS = 18
+"""No number of bytes that a server tells has more."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,8 @@ def _fetch(
     """Bring `part` to its full size, over as many connections as it takes."""
     bar = progress.add_task(remote.file_name, total=remote.size_bytes)
     failures, best = 0, 0
+    if part.exists() and not part.is_file():
+        raise RunError(f"{part} is no file; remove it, then run the command again")
     while (start := part.stat().st_size if part.exists() else 0) != remote.size_bytes:
         if start > remote.size_bytes:
             part.unlink()
@@ -143,7 +151,7 @@ def _receive(remote: Remote, part: Path, start: int, timeout_s: float, report: C
         response = urllib.request.urlopen(urllib.request.Request(remote.url, headers=headers), timeout=timeout_s)
     except urllib.error.HTTPError as error:
         error.close()
-        answer = f"the server answered {error.code} {error.reason}"
+        answer = f"the server answered {error.code} {shown(error.reason)}"
         if error.code == 416:  # What lies here is no beginning of what the server has.
             part.unlink(missing_ok=True)
         if error.code in (408, 416, 425, 429) or error.code >= 500:
@@ -177,24 +185,31 @@ def _read(response: http.client.HTTPResponse, limit: int) -> bytes:
         raise _CutOffError(_reason(error)) from error
 
 
-def _reason(error: OSError | http.client.HTTPException) -> str:
+def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", error)
-    return "the server stayed silent" if isinstance(reason, TimeoutError) else f"{reason or type(reason).__name__}"
+    if isinstance(reason, TimeoutError):
+        return "the server stayed silent"
+    return shown(reason) or type(reason).__name__
 
 
 def _range_start(response: http.client.HTTPResponse) -> int:
     """Say where the answer begins (`Content-Range: bytes 100-199/200`); -1 if that makes no sense."""
     start = response.headers.get("Content-Range", "bytes 0-").removeprefix("bytes ").partition("-")[0]
-    return int(start) if start.isdecimal() else -1
+    return _number(start, -1)
+
+
+def _number(text: str, otherwise: int) -> int:
+    """Read what a server calls a number."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else otherwise
 
 
 def _check_headers(remote: Remote, response: http.client.HTTPResponse, part: Path, start: int) -> None:
     """Refuse what is something else by its own account."""
     if response.headers.get_content_type() == "text/html":
         raise _refusal(remote, part, "the server sent a web page")
-    length = response.headers.get("Content-Length", "")
-    if length.isdecimal() and start + int(length) != remote.size_bytes:
-        raise _refusal(remote, part, f"the server says it has {start + int(length)} bytes, not {remote.size_bytes}")
+    length = _number(response.headers.get("Content-Length", ""), remote.size_bytes - start)
+    if start + length != remote.size_bytes:
+        raise _refusal(remote, part, f"the server says it has {start + length} bytes, not {remote.size_bytes}")
 
 
 def _refusal(remote: Remote, part: Path, problem: str) -> RunError:

@@ -1,8 +1,10 @@
 """Folders of images: a folder a class."""
 
 import os
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from srwm.errors import InputError
 
@@ -35,6 +37,15 @@ def scan_folder(folder: Path) -> list[FolderClass]:
     Raises:
         InputError: there is no such folder, or what it holds makes no sense as classes of images.
     """
+    try:
+        return _scan(folder)
+    except OSError as error:
+        raise InputError(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
+    except RecursionError as error:
+        raise InputError(f"{folder} holds folders in folders, too deep to be read") from error
+
+
+def _scan(folder: Path) -> list[FolderClass]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; wanted a folder that holds a folder of images for each class")
     names = _subfolders(folder)
@@ -81,15 +92,21 @@ def _scan_parts(folder: Path, names: list[str], parts: list[str]) -> list[Folder
 
 def _subfolders(folder: Path) -> list[str]:
     """Name the folders in a folder, sorted."""
-    return sorted(
+    names = sorted(
         name
         for name in os.listdir(folder)
         if not name.startswith(".") and name != "__MACOSX" and (folder / name).is_dir()
     )
+    for name in names:
+        # They would break the lines of what lists classes, or play tricks on a terminal.
+        if any(unicodedata.category(letter) == "Cc" for letter in name):
+            raise InputError(f"the folder {name!r} in {folder} has control characters in its name; rename it")
+    return names
 
 
 def _holds_only_folders(folder: Path) -> bool:
-    return bool(_subfolders(folder)) and not any(_is_image(name) for name in os.listdir(folder))
+    images = (name for name in os.listdir(folder) if _is_image(name) and not (folder / name).is_dir())
+    return bool(_subfolders(folder)) and not any(images)
 
 
 def _is_image(name: str) -> bool:
@@ -97,8 +114,11 @@ def _is_image(name: str) -> bool:
 
 
 def _images_below(folder: Path) -> tuple[Path, ...]:
+    def fail(error: OSError) -> NoReturn:
+        raise error  # `os.walk` would pass over what it cannot list.
+
     found = []
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder, onerror=fail):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(parent, name) for name in names if _is_image(name)]
     return tuple(sorted(found, key=lambda path: path.relative_to(folder).parts))

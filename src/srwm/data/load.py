@@ -15,11 +15,13 @@ from numpy import ndarray
 
 from srwm.errors import InputError
 
-from .decode import cut_tiles, decode_image, quiet_pillow, resize_images
+from ._memory import memory_bytes
+from .decode import MAX_FILE_BYTES, cut_tiles, decoded, quiet_pillow, resize_images
 from .image_folder import FolderClass, scan_folder
 from .image_set import ImageSet
 from .pack import SPLIT_CODES, TEST, TRAIN, VALIDATION, Pack, read_pack
-from .places import data_folder, find_source, pack_path
+from .places import data_folder, find_source, pack_path, without_tilde
+from .regular_file import read_regular_file
 from .sources import FOLDER_PREFIX, Source
 
 Split = Literal["train", "validation", "test"]
@@ -76,7 +78,9 @@ def load_images(
     if image_size is not None and not 1 <= image_size <= 1024:
         raise InputError(f"image_size={image_size}; wanted 1 to 1024")
     if source.startswith(FOLDER_PREFIX):
-        path = Path(source.removeprefix(FOLDER_PREFIX)).expanduser()
+        if source == FOLDER_PREFIX:
+            raise InputError(f"source={source!r} names no folder; expected folder:PATH")
+        path = without_tilde(Path(source.removeprefix(FOLDER_PREFIX)))
         size, depth = image_size or _FOLDER_SIZE, channels or _FOLDER_CHANNELS
         classes = _folder_classes(path, split, depth)
         images = _build(f"{path.resolve().name}/{split}", classes, depth, size)
@@ -84,6 +88,8 @@ def load_images(
     found = find_source(source, data_folder(folder))
     size, depth = image_size or found.image_size, channels or found.channels
     if found.pack is None:
+        number = found.classes[tuple(SPLIT_CODES).index(split)] * found.images_per_class
+        _check_fits(f"{found.name}/{split}", number, depth, size)
         images = _draw(split, size, depth)
     else:
         pack = read_pack(pack_path(found, data_folder(folder)))
@@ -125,12 +131,12 @@ def _pack_classes(pack: Pack, source: Source, split: str, channels: int) -> list
 
 def read_class(pack: Pack, index: int, channels: int, inverted: bool, size: int) -> UInt8[ndarray, "n c s s"]:
     """Decode and resize the images of one class of a pack."""
-    sheets = []
+    resized = []
     for number, data in enumerate(pack.files_of(index)):
         what = f"image file {number} of class {pack.full_name(index)!r} in {pack.path}"
-        sheet = decode_image(data, channels, what)
-        sheets.append(cut_tiles(255 - sheet if inverted else sheet, pack.tiles, what))
-    return _resize_all(sheets, size)
+        with decoded(data, channels, what) as sheet:
+            resized.append(resize_images(cut_tiles(255 - sheet if inverted else sheet, pack.tiles, what), size))
+    return np.concatenate(resized)
 
 
 def _folder_classes(folder: Path, split: str, channels: int) -> list[_Class]:
@@ -142,22 +148,19 @@ def _folder_classes(folder: Path, split: str, channels: int) -> list[_Class]:
 
 
 def _read_files(one: FolderClass, channels: int, size: int) -> UInt8[ndarray, "n c s s"]:
-    """Decode and resize the images of one class of a folder."""
-    return _resize_all(
-        [decode_image(path.read_bytes(), channels, f"{path} (class {one.name!r})")[None] for path in one.files], size
-    )
-
-
-def _resize_all(parts: Sequence[UInt8[ndarray, "_ c _h _w"]], size: int) -> UInt8[ndarray, "n c s s"]:
-    """Resize images that may differ in size, and put them one after the other."""
-    if len({part.shape[1:] for part in parts}) == 1:
-        return resize_images(np.concatenate(parts), size)
-    return np.concatenate([resize_images(part, size) for part in parts])
+    """Decode and resize the images of one class of a folder, one at a time: photographs are large."""
+    resized = []
+    for path in one.files:
+        what = f"{path} (class {one.name!r})"
+        with decoded(read_regular_file(path, MAX_FILE_BYTES, what), channels, what) as image:
+            resized.append(resize_images(image[None], size))
+    return np.concatenate(resized)
 
 
 def _build(name: str, classes: Sequence[_Class], channels: int, size: int) -> ImageSet:
     """Decode all classes, several at a time: Pillow works outside of Python's lock."""
     counts = [one.count for one in classes]
+    _check_fits(name, sum(counts), channels, size)
     images = torch.empty(sum(counts), channels, size, size, dtype=torch.uint8)
     places = images.split(counts)
 
@@ -174,8 +177,20 @@ def _build(name: str, classes: Sequence[_Class], channels: int, size: int) -> Im
     return ImageSet.of_counts(name, images, counts, [one.name for one in classes])
 
 
+def _check_fits(name: str, number: int, channels: int, size: int) -> None:
+    """Refuse a tensor that is larger than this machine's memory: the system may give it, and end the process later."""
+    num_bytes, memory = number * channels * size * size, memory_bytes()
+    if memory is not None and num_bytes > memory:
+        raise InputError(
+            f"{name} has {number} images; at {channels} x {size} x {size} they take {num_bytes / 1e9:.1f} GB, and this "
+            f"machine has {memory / 1e9:.1f} GB: choose a smaller image_size, grey (channels=1) or fewer images"
+        )
+
+
 def add_rotations(images: ImageSet) -> ImageSet:
     """Add the images turned by 90, 180 and 270 degrees (counter-clockwise) as further classes."""
+    number, channels, size, _ = images.images.shape
+    _check_fits(images.name, 4 * number, channels, size)
     turned = [torch.rot90(images.images, turns, (2, 3)) for turns in range(4)]
     names = [name + (f" turned {90 * turns}" if turns else "") for turns in range(4) for name in images.class_names]
     return ImageSet.of_counts(images.name, torch.cat(turned), images.counts.tolist() * 4, names)

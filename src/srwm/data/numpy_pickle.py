@@ -7,6 +7,7 @@ has no means to import or call anything: the few names that NumPy's arrays need 
 """
 
 import mmap
+import os
 import re
 import struct
 from collections.abc import Callable
@@ -16,10 +17,14 @@ from typing import Any, TypeAlias
 from srwm.errors import InputError
 
 from ._numpy_words import ArrayToBe, DtypeToBe, NotPlainError, Word, call_word
+from ._shown import shown
+from .regular_file import open_regular_file
 
 Buffer: TypeAlias = bytes | mmap.mmap
 
 _MAX_INTEGER_BYTES = 16
+_MAX_INSTRUCTIONS = 5_000_000
+"""CIFAR-100 has 300,000. Each may take a hundred bytes of memory, whatever its own size."""
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.?)")
 _ESCAPED = {b"\\": b"\\", b"'": b"'", b'"': b'"', b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _MARK = object()
@@ -36,15 +41,15 @@ def read_numpy_pickle(path: Path) -> Any:
     Raises:
         InputError: the file is missing, broken, or holds anything else.
     """
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with open_regular_file(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise InputError(f"{path} is empty")
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+        with data:
             return parse_numpy_pickle(data, str(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is empty") from error
 
 
 def parse_numpy_pickle(data: Buffer, what: str) -> Any:
@@ -57,7 +62,7 @@ def parse_numpy_pickle(data: Buffer, what: str) -> Any:
     except NotPlainError as error:
         raise machine.refuse(str(error)) from error
     except _BROKEN as error:
-        raise InputError(f"{what} is broken at byte {machine.position}: {error}") from error
+        raise InputError(f"{what} is broken at byte {machine.position}: {shown(error)}") from error
 
 
 class _Machine:
@@ -70,16 +75,20 @@ class _Machine:
         self.stack: list[Any] = []
         self.memory: dict[int, Any] = {}
         self.unfinished = 0
+        self.made = 0
+        """How many bytes and letters calls have made; one text in the memory could serve for very many."""
 
     def run(self) -> Any:
         """Run the program to its end and give its result."""
-        while True:
+        for _ in range(_MAX_INSTRUCTIONS):
             code = self.take(1)
             if code == b".":
                 break
             if code not in _INSTRUCTIONS:
                 raise self.refuse(f"the instruction {code!r} at byte {self.position - 1}")
             _INSTRUCTIONS[code](self)
+        else:
+            raise ValueError(f"it has more than {_MAX_INSTRUCTIONS} instructions")
         result = self.pop()
         if self.stack or self.unfinished or isinstance(result, Word):
             raise ValueError("it does not end with one finished value")
@@ -175,7 +184,7 @@ class _Machine:
             raise ValueError("a name is not text")
         word = Word.of(f"{module}.{name}")
         if word is None:
-            raise self.refuse(f"{module}.{name}")
+            raise self.refuse(shown(f"{module}.{name}"))
         self.push(word)
 
     def reduce(self) -> None:
@@ -184,6 +193,9 @@ class _Machine:
             raise ValueError("something that is not a name is called")
         value = call_word(word, arguments)
         self.unfinished += isinstance(value, ArrayToBe | DtypeToBe)
+        self.made += len(value) if isinstance(value, str | bytes) else 0
+        if self.made > len(self.data):
+            raise ValueError("its calls make more text than it holds")
         self.push(value)
 
     def build(self) -> None:

@@ -11,6 +11,8 @@ A pack is a NumPy `.npz` file without pickles:
 - `source`, `licence`: strings
 """
 
+import functools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +81,13 @@ class Pack:
         """How many images there are."""
         return self.num_files * self.tiles[0] * self.tiles[1]
 
+    @functools.cached_property
+    def _files_by_class(self) -> list[NDArray[np.intp]]:
+        """The numbers of each class's files, rising; found for all at once, since there may be many classes."""
+        order = np.argsort(self.class_of_file, kind="stable")
+        ends = np.bincount(self.class_of_file, minlength=self.num_classes).cumsum()
+        return np.split(order, ends[:-1])
+
     def full_name(self, index: int) -> str:
         """Name a class with its group: `Greek/character01`."""
         group = self.class_groups[index]
@@ -93,11 +102,11 @@ class Pack:
 
     def count_of(self, index: int) -> int:
         """Say how many images a class has."""
-        return int((self.class_of_file == index).sum()) * self.tiles[0] * self.tiles[1]
+        return len(self._files_by_class[index]) * self.tiles[0] * self.tiles[1]
 
     def files_of(self, index: int) -> Iterator[bytes]:
         """Give the encoded files of one class, in the pack's order."""
-        for number in np.flatnonzero(self.class_of_file == index):
+        for number in self._files_by_class[index]:
             yield self.files[self.offsets[number] : self.offsets[number + 1]].tobytes()
 
 
@@ -110,7 +119,7 @@ def _problem_of(pack: Pack) -> str | None:
         return f"it has {num_classes} class names but {len(pack.class_groups)} groups"
     names = [pack.full_name(index) for index in range(num_classes)]
     if len(set(names)) != num_classes:
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(names).items() if count > 1)
         return f"class {twice!r} is named twice"
     if min(pack.tiles) < 1 or pack.tiles[0] * pack.tiles[1] > 1_000_000:
         return f"a file of {pack.tiles[0]} x {pack.tiles[1]} images makes no sense"

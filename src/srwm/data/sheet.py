@@ -31,6 +31,8 @@ _FRAME_GAP = 2
 _DASH = 7
 _WIDEST_CAPTION = 88
 _WIDEST_TITLE = 200
+_MAX_PIXELS = 2**27
+"""Of a sheet's images: 400 MB, and as much again while they are laid out."""
 _EPISODE_COLUMNS = 10
 """Images in a row of an episode's sheet; more go on in the next row."""
 
@@ -68,6 +70,7 @@ def contact_sheet(
         raise InputError("a contact sheet needs at least one image; none came")
     if row_titles is not None and len(row_titles) != len(rows):
         raise InputError(f"{len(row_titles)} row_titles for {len(rows)} rows; wanted one for each")
+    _check_size(rows, scale)
     words = _beside("captions", captions, rows)
     frames = _beside("marks", marks, rows)
     tiles = [
@@ -93,6 +96,19 @@ def contact_sheet(
             sheet.paste(tile, (left + i * (cell + _GAP) + (cell - tile.width) // 2, top + height - tile.height))
         top += height + _GAP
     return sheet
+
+
+def _check_size(rows: Sequence[Sequence[UInt8[Tensor, "_c _h _w"]]], scale: int) -> None:
+    """Refuse a sheet that would take gigabytes, before anything is drawn."""
+    # What is no image is refused when it is drawn.
+    sides = [image.shape[1:] for row in rows for image in row if image.ndim == 3]
+    height, width = (max((side[index] for side in sides), default=0) * scale for index in (0, 1))
+    longest = max(map(len, rows))
+    if len(rows) * height * longest * width > _MAX_PIXELS:
+        raise InputError(
+            f"a contact sheet of {len(rows)} x {longest} images of {width} x {height} would have more than "
+            f"{_MAX_PIXELS} pixels; show fewer images"
+        )
 
 
 def episode_sheet(

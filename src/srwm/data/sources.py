@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from srwm.errors import InputError
 
+from ._shown import quoted
 from .splits import VALIDATION_ALPHABETS
 
 
@@ -160,6 +161,6 @@ def unknown_source(name: str, others: list[str]) -> InputError:
         others: sources that are there beside those of the table.
     """
     words = [*SOURCES, *others]
-    nearest = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name.lower()[:100], words, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
-    return InputError(f"there is no source {name!r}{hint} The sources are {', '.join(words)} and folder:PATH")
+    return InputError(f"there is no source {quoted(name)}{hint} The sources are {', '.join(words)} and folder:PATH")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from srwm.errors import InputError
 
-from .decode import cut_tiles, decode_image, quiet_pillow
+from .decode import cut_tiles, decoded, quiet_pillow
 from .load import classes_of
 from .pack import SPLIT_CODES, Pack, read_pack
 from .sources import SOURCES, Source
@@ -63,7 +63,8 @@ def _problems_of_class(pack: Pack, index: int) -> list[str]:
     for number, data in enumerate(pack.files_of(index)):
         what = f"image file {number} of class {pack.full_name(index)!r} in {pack.path}"
         try:
-            cut_tiles(decode_image(data, 3, what), pack.tiles, what)
+            with decoded(data, 3, what) as sheet:
+                cut_tiles(sheet, pack.tiles, what)
         except InputError as error:
             problems.append(str(error))
     return problems
