@@ -10,6 +10,7 @@ from srwm.demo import app as demo_app
 from srwm.demo import create_app
 from srwm.demo.bounds import Busy, Slots, Worker
 from srwm.demo.learner import Learner
+from srwm.demo.session import MAX_WAITING
 
 from .asgi import HOST, JSON, scope_of, send
 from .small import CROSS, NAME, small_model
@@ -149,6 +150,29 @@ def test_of_too_many_drawings_those_that_come_last_are_refused_and_change_nothin
         assert (await first).status == 200
         assert statuses == [200] * 3 + [503] * 2
         assert len((await send(app, scope_of(f"/api/sessions/{session}"))).content["examples"]) == 4
+
+    asyncio.run(run())
+
+
+def test_one_page_cannot_take_the_places_of_all_others(monkeypatch):
+    gate, plain = Gate(), Learner.features
+    monkeypatch.setattr(Learner, "features", lambda self, image: (gate(), plain(self, image))[1])
+
+    async def run():
+        app = new_app()
+        greedy, other = await opened(app), await opened(app)
+        first = asyncio.create_task(teach(app, greedy))
+        await gate.reached()
+        taken = [asyncio.create_task(teach(app, greedy)) for _ in range(MAX_WAITING - 1)]
+        await asyncio.sleep(0)
+        reply = await teach(app, greedy)
+        assert (reply.status, reply.content["error"]) == (
+            503,
+            "the server is busy with 8 requests of this page, its most; try again in a moment",
+        )
+        mine = asyncio.create_task(teach(app, other))
+        gate.opened.set()
+        assert [(await each).status for each in (first, *taken, mine)] == [200] * (MAX_WAITING + 1)
 
     asyncio.run(run())
 

@@ -156,6 +156,9 @@ def test_who_hangs_up_in_the_middle_leaves_no_trace(app, session, path):
     assert json.loads(reply.body) == {"error": "the request was broken off"}
 
 
-def test_a_point_is_two_numbers(app, session):
-    body = {"label": 0, "drawing": {"strokes": [[[0.5, 0.5, 0.5]], *CROSS]}}
-    assert "a point is [0.5, 0.5, 0.5]" in post(app, f"{session}/teach", body).content["error"]
+@pytest.mark.parametrize(
+    "point", [[], [0.5], [0.5, 0.5, 0.5], [True, 0.5], [0, False], [None, 0], [[], []], {"x": 0, "y": 0}]
+)
+def test_a_point_is_two_numbers(app, session, point):
+    body = {"label": 0, "drawing": {"strokes": [*CROSS, [point]]}}
+    assert f"a point is {point}; wanted [x, y]" in post(app, f"{session}/teach", body).content["error"]

@@ -56,6 +56,16 @@ def test_every_kind_of_file_is_bounded_by_its_head(monkeypatch, make, width, hei
         read_picture(make(width, height), LOOK, SHAPE)
 
 
+@pytest.mark.parametrize("kind", ["TIFF", "PPM", "ICO", "TGA", "SGI", "DDS", "PCX"])
+def test_no_other_format_reaches_a_decoder_though_pillow_has_one(kind):
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16), "white").save(file, kind)
+    with pytest.raises(
+        InputError, match="the picture is not an image that can be read; wanted PNG, JPEG, WEBP, BMP, GIF"
+    ):
+        read_picture(file.getvalue(), LOOK, SHAPE)
+
+
 @pytest.mark.parametrize(("width", "height"), [(1, MAX_SIDE), (MAX_SIDE, 1)])
 def test_a_picture_as_long_as_may_be_is_read(width, height):
     file = io.BytesIO()

@@ -138,16 +138,16 @@ class _Demo:
         name = self._sessions.open()
         session = self._sessions.find(name)
         assert session is not None
-        return await self._network.run(lambda: self._view(session, {"session": name}))
+        return await self._compute(session, lambda: self._view(session, {"session": name}))
 
     async def show(self, request: Request) -> Response:
         session = self._session(request)
-        return await self._network.run(lambda: self._view(session))
+        return await self._compute(session, lambda: self._view(session))
 
     async def moment(self, request: Request) -> Response:
         session = self._session(request)
         seen = number_in_path("time", request.path_params["time"], 0, MAX_EXAMPLES)
-        return await self._network.run(lambda: JSONResponse({"layers": moment_view(session.moment(seen))}))
+        return await self._compute(session, lambda: JSONResponse({"layers": moment_view(session.moment(seen))}))
 
     async def teach(self, request: Request) -> Response:
         def teach(session: Session, body: dict[str, Any]) -> None:
@@ -187,7 +187,7 @@ class _Demo:
                 {**answer_view(answer), "pixels": encode_pixels(image), "layers": moment_view(moment)},
             )
 
-        return await self._network.run(predict)
+        return await self._compute(session, predict)
 
     async def _change(
         self, request: Request, change: Callable[[Session, dict[str, Any]], None], *keys: str
@@ -200,7 +200,12 @@ class _Demo:
             change(session, body)
             return self._view(session)
 
-        return await self._network.run(compute)
+        return await self._compute(session, compute)
+
+    async def _compute(self, session: Session, compute: Callable[[], Response]) -> Response:
+        """Compute something about a session when its turn comes."""
+        with session.slots.take():
+            return await self._network.run(compute)
 
     def _label(self, value: Any) -> int:
         return whole_number("label", value, 0, self._learner.model.ways - 1)

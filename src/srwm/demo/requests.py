@@ -30,7 +30,7 @@ _MOST_REASON = 120
 """Letters of what is wrong with JSON; it may quote a key or a number of any length."""
 
 _quote = reprlib.Repr()
-_quote.maxstring = _quote.maxlong = _quote.maxother = _MOST_QUOTED + 1
+_quote.maxstring = _quote.maxlong = _quote.maxother = _MOST_QUOTED
 
 
 def parse_body(data: bytes, *keys: str) -> dict[str, Any]:
@@ -125,7 +125,8 @@ def _strokes(value: Any) -> list[list[Point]]:
 
 def _point(value: Any) -> Point:
     match value:
-        case [int() | float() as x, int() | float() as y] if 0 <= x <= 1 and 0 <= y <= 1:
+        # To Python, true and false are numbers.
+        case [x, y] if {type(x), type(y)} <= {int, float} and 0 <= x <= 1 and 0 <= y <= 1:
             return float(x), float(y)
     raise InputError(f"a point is {_quoted(value)}; wanted [x, y], both from 0 to 1")
 

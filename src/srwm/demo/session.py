@@ -12,13 +12,15 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
-from .bounds import Busy
+from .bounds import Busy, Slots
 from .learner import Answer, Learner, Moment
 
 MAX_EXAMPLES = 60
 """Examples of a session."""
 MAX_TASKS = 50
 """Tasks of a session."""
+MAX_WAITING = 8
+"""Requests of a session that are computed or wait for it; a page sends one or two at a time."""
 _MAX_SESSIONS = 32
 _MEMORY_BYTES = 256 * 2**20
 """About how much all moments of all sessions may take."""
@@ -50,10 +52,12 @@ class Session:
         moments: the network before the first example, and after each; `moments[n]` is a pure function of the first n
             examples.
         tasks: names of the classes of each task; the last is the present one.
+        slots: for its requests, so that one page cannot take the places of all others.
     """
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
+        self.slots = Slots(MAX_WAITING, "requests of this page")
         self.reset()
 
     def reset(self) -> None:
