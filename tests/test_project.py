@@ -291,7 +291,8 @@ def test_wheel_built_from_the_sdist_equals_the_wheel_built_from_the_tree(wheel, 
 def test_sdist_holds_what_is_needed_to_run_the_tests(sdist):
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
-    named = {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "Makefile", "constraints.txt", "pyproject.toml"}
+    pages = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+    named = pages | {"LICENSE", "CITATION.cff", "Makefile", "constraints.txt", "pyproject.toml"}
     wanted = named | {path.relative_to(ROOT).as_posix() for path in [*SOURCES, *TEST_FILES]}
     assert sorted(wanted - packed) == []
 

@@ -1,5 +1,6 @@
 """What the tests of the page share: one server with a small network, and a new session for each test."""
 
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -24,7 +25,8 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture(scope="package")
 def port() -> Iterator[int]:
     listening = listen(0)
-    server = make_server(create_app(small_model(), NAME))
+    # An hour passes between any two uses of a session: each test's makes place for those of later ones.
+    server = make_server(create_app(small_model(), NAME, clock=itertools.count(0.0, 3600.0).__next__))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     yield listening.getsockname()[1]

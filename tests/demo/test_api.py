@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from srwm.demo.drawing import LOOKS, draw_image
+from srwm.demo.drawing import LOOKS, MAX_PIXELS, draw_image
 from srwm.demo.requests import MAX_JSON_BYTES, MAX_NAME, MAX_PICTURE_BYTES, MAX_POINTS
 
 from .small import CROSS, HOOK, NAME, RING, SHAPE, SIZE, STROKES, WAVE, WAYS, Page
@@ -280,7 +280,11 @@ def test_pictures_that_are_too_large_are_refused_before_they_are_sent(page):
 @pytest.mark.parametrize(
     ("side", "sentence"),
     [
-        (9000, "the picture is 9000 x 9000; at most 64000000 pixels are read"),
+        (
+            9000,
+            f"the picture is 9000 x 9000 pixels; expected at most 10000 a side and {MAX_PIXELS} in all: "
+            "make it smaller first",
+        ),
         (60000, "the picture is not an image that can be read; wanted PNG, JPEG, WEBP, BMP, GIF"),
     ],
 )

@@ -1,5 +1,6 @@
 """Who is answered: the page itself and programs on this machine, and no page of another site."""
 
+import asyncio
 import re
 import socket
 import sys
@@ -9,8 +10,11 @@ import pytest
 
 import srwm.demo
 from srwm.demo import listen
+from srwm.demo.guard import Guard
 from srwm.demo.serve import has_screen, url_of
 from srwm.errors import InputError, RunError
+
+from .asgi import scope_of, send
 
 STATIC = Path(srwm.demo.__file__).parent / "static"
 
@@ -85,6 +89,187 @@ def test_a_second_host_or_origin_is_refused(page):
         with socket.create_connection(("127.0.0.1", page.port)) as connection:
             connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n{name}\r\n\r\n".encode())
             assert re.match(rb"HTTP/1.1 40[03] ", connection.recv(1000))
+
+
+class Reached(Exception):
+    """A request came past the guard."""
+
+
+async def inner(scope, receive, send):
+    raise Reached
+
+
+OWN = "127.0.0.1:8731"
+
+
+def guarded(*headers, path="/api/model", method="GET"):
+    """Give the status with which the guard refuses a request; 200 if it lets it pass."""
+    pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    try:
+        reply = asyncio.run(send(Guard(inner), scope_of(path, method, pairs)))
+    except Reached:
+        return 200
+    assert reply.content["error"]
+    assert reply.headers[b"x-content-type-options"] == b"nosniff"
+    return reply.status
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        [],
+        [OWN, OWN],
+        [OWN, "evil.example"],
+        ["evil.example", OWN],
+        [OWN, ""],
+        ["localhost", "127.0.0.1"],
+        [OWN, OWN, OWN],
+    ],
+)
+def test_there_is_one_host(hosts):
+    assert guarded(*[("host", host) for host in hosts]) == 400
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        " ",
+        "127.0.0.1.",
+        "localhost.",
+        "localhost.evil.example",
+        "localhost.localdomain",
+        "sub.localhost",
+        "127.0.0.1.nip.io",
+        "7f000001.rbndr.us",
+        "127.0.0.1:80@evil.example",
+        "user@127.0.0.1",
+        "user:127.0.0.1@localhost",
+        "127.0.0.1:",
+        "127.0.0.1:x",
+        "127.0.0.1:-1",
+        "127.0.0.1:123456",
+        "127.0.0.1:80:80",
+        "127.0.0.1,evil.example",
+        "evil.example,127.0.0.1",
+        "127.0.0.1 evil.example",
+        "127.0.0.1/",
+        "127.0.0.1\\",
+        "127.0.0.1#",
+        "127.0.0.1?",
+        "http://127.0.0.1",
+        "[::1]",
+        "[::1]:8731",
+        "::1",
+        "[::ffff:127.0.0.1]",
+        "[127.0.0.1]",
+        "0.0.0.0",
+        "0",
+        "127.1",
+        "127.0.0.01",
+        "0177.0.0.1",
+        "0x7f.0.0.1",
+        "2130706433",
+        "127.0.0.2",
+        "128.0.0.1",
+        "127a0b0c1",
+        "loca\xadlhost",
+        "localhost\x00",
+        "localhost\n",
+        "127.0.0.\xb9",
+    ],
+)
+def test_no_other_name_of_this_machine_or_of_another_is_answered(host):
+    assert guarded(("host", host)) == 403
+    # Nor when the page is of the very same name, as after rebinding.
+    assert guarded(("host", host), ("origin", f"http://{host}"), ("sec-fetch-site", "same-origin")) == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LocalHost:1", "127.0.0.1:65535", "LOCALHOST:80"])
+def test_its_own_names_with_any_port_are_answered(host):
+    assert guarded(("host", host)) == 200
+    assert guarded(("host", host), ("origin", f"http://{host.lower()}"), method="POST") == 200
+    assert guarded(("host", host), ("origin", f"HTTP://{host.upper()}"), method="POST") == 200
+
+
+@pytest.mark.parametrize(
+    "origins",
+    [
+        [""],
+        ["null"],
+        ["http://evil.example"],
+        [f"https://{OWN}"],
+        [f"http://{OWN}/"],
+        [f"http://{OWN}1"],
+        [f"http://{OWN}.evil.example"],
+        [f"http://user@{OWN}"],
+        ["http://localhost:8731"],
+        ["http://127.0.0.1"],
+        [OWN],
+        ["file://"],
+        [f"http://{OWN} http://evil.example"],
+        [f"http://{OWN}", f"http://{OWN}"],
+        [f"http://{OWN}", "http://evil.example"],
+        ["http://evil.example", f"http://{OWN}"],
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_no_other_origin_is_answered(origins, method):
+    headers = [("host", OWN), *[("origin", origin) for origin in origins]]
+    assert guarded(*headers, method=method) == 403
+    assert guarded(*headers, ("sec-fetch-site", "same-origin"), method=method) == 403
+
+
+@pytest.mark.parametrize(
+    ("sites", "modes", "path", "method", "status"),
+    [
+        (["cross-site"], ["navigate"], "/", "GET", 200),
+        (["cross-site"], ["navigate"], "/", "POST", 403),
+        (["cross-site"], ["navigate"], "/api/samples/1", "GET", 403),
+        (["cross-site"], ["no-cors"], "/", "GET", 403),
+        (["cross-site"], ["cors"], "/", "GET", 403),
+        (["cross-site"], [], "/", "GET", 403),
+        (["cross-site"], ["navigate", "cors"], "/", "GET", 403),
+        (["same-site"], ["cors"], "/api/model", "GET", 403),
+        (["same-origin", "cross-site"], ["cors"], "/api/model", "GET", 403),
+        (["none", "cross-site"], ["cors"], "/api/model", "GET", 403),
+        (["SAME-ORIGIN"], ["cors"], "/api/model", "GET", 403),
+        ([""], ["cors"], "/api/model", "GET", 403),
+        (["same-origin"], ["cors"], "/api/model", "POST", 200),
+        (["none"], ["navigate"], "/api/model", "GET", 200),
+    ],
+)
+def test_of_what_a_browser_marks_as_foreign_only_a_link_to_the_page_is_answered(sites, modes, path, method, status):
+    marks = [("sec-fetch-site", site) for site in sites] + [("sec-fetch-mode", mode) for mode in modes]
+    assert guarded(("host", OWN), *marks, path=path, method=method) == status
+
+
+@pytest.mark.parametrize(
+    "target", ["http://evil.example/", f"http://{OWN}/", "*", "evil.example:80", "//", "api/model", "", "?x", "\\"]
+)
+def test_only_a_path_is_an_address(page, target):
+    assert guarded(("host", OWN), path=target) == (200 if target == "//" else 400)
+    if target:
+        with socket.create_connection(("127.0.0.1", page.port), timeout=30) as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: {OWN}\r\nConnection: close\r\n\r\n".encode())
+            assert re.match(rb"HTTP/1.1 40[04] ", connection.recv(1000))
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_request_without_a_host_is_refused(page, version):
+    with socket.create_connection(("127.0.0.1", page.port), timeout=30) as connection:
+        connection.sendall(f"GET /api/model HTTP/{version}\r\n\r\n".encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")
+
+
+def test_no_web_socket_is_opened():
+    sent = []
+
+    async def collect(message):
+        sent.append(message)
+
+    asyncio.run(Guard(inner)({"type": "websocket", "path": "/", "headers": []}, None, collect))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from srwm.demo.bounds import Busy
 from srwm.demo.drawing import LOOKS, draw_image
 from srwm.demo.learner import Learner
 from srwm.demo.session import MAX_EXAMPLES, MAX_TASKS, Session, Sessions, class_names
@@ -107,14 +108,71 @@ def test_there_is_no_moment_outside_of_time(time):
         taught(0, 1).moment(time)
 
 
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def full(clock):
+    """As many sessions as fit, something taught in each."""
+    sessions = Sessions(LEARNER, clock)
+    names = [sessions.open() for _ in range(sessions.limit)]
+    for name in names:
+        sessions.find(name).rename(0, "mine")
+    return sessions, names
+
+
 def test_the_session_that_was_not_used_for_longest_makes_place():
-    sessions = Sessions(LEARNER)
-    first, second = sessions.open(), sessions.open()
+    clock = Clock()
+    sessions, (first, second, *others) = full(clock)
+    clock.now = 601.0
     assert sessions.find(first) is not None
+    sessions.open()
+    assert sessions.find(second) is None
+    assert all(sessions.find(name) is not None for name in (first, *others))
+
+
+def test_no_session_in_use_makes_place():
+    clock = Clock()
+    sessions, names = full(clock)
+    clock.now = 600.0
+    with pytest.raises(
+        Busy, match="there are 32 sessions, as many as fit, and all were used within the last 10 minutes"
+    ):
+        sessions.open()
+    assert all(sessions.find(name) is not None for name in names)
+
+
+def test_loading_the_page_again_and_again_throws_nobody_out_and_keeps_nobody_out_for_long():
+    clock = Clock()
+    sessions = Sessions(LEARNER, clock)
+    mine = sessions.open()
+    sessions.find(mine).teach(0, IMAGES[0])
     for _ in range(sessions.limit - 1):
         sessions.open()
-    assert sessions.find(second) is None
-    assert sessions.find(first) is not None
+    for _ in range(100):
+        with pytest.raises(Busy):
+            sessions.open()
+    clock.now = 61.0
+    assert sessions.find(sessions.open()).is_blank
+    assert not sessions.find(mine).is_blank
+
+
+@pytest.mark.parametrize(
+    "change", [lambda s: s.teach(0, IMAGES[0]), lambda s: s.switch(), lambda s: s.rename(1, "mine")]
+)
+def test_a_session_is_blank_until_something_is_done_in_it_and_after_a_reset(change):
+    session = Session(LEARNER)
+    assert session.is_blank
+    change(session)
+    assert not session.is_blank
+    session.reset()
+    assert session.is_blank
 
 
 def test_sessions_of_large_models_are_fewer(monkeypatch):

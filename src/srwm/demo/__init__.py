@@ -1,7 +1,8 @@
 """The local page: teach a self-modifying network one's own drawings, and watch its matrices rewrite themselves.
 
-A request goes `app -> requests -> drawing -> session -> learner` and back. What a session shows is a pure function of
-the examples it was taught, so going back in time and forgetting are exact.
+A request goes `protocol -> guard -> app -> requests -> drawing -> session -> learner` and back; `bounds` says how many
+go at once. What a session shows is a pure function of the examples it was taught, so going back in time and forgetting
+are exact.
 """
 
 from .app import create_app

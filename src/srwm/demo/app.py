@@ -1,5 +1,7 @@
 """The web application: the page's files, and a small JSON interface."""
 
+import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -15,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from srwm.errors import InputError, RunError
 from srwm.fewshot import FewShotModel
 
+from .bounds import Busy, Slots, Worker
 from .drawing import look_of, read_picture
 from .guard import Guard
 from .learner import Learner
@@ -25,6 +28,7 @@ from .requests import (
     drawn_image,
     encode_pixels,
     ink_word,
+    number_in_path,
     parse_body,
     whole_number,
 )
@@ -34,27 +38,32 @@ from .views import answer_view, model_view, moment_view, session_view
 
 _STATIC = Path(__file__).parent / "static"
 _MOST_SAMPLES = 10**6
+_MOST_WAITING = 64
+"""Requests about sessions that are computed or wait for it."""
+_MOST_PICTURES = 8
+"""Pictures that are on their way or wait to be read."""
 
 
-def create_app(model: FewShotModel, name: str) -> Starlette:
+def create_app(model: FewShotModel, name: str, *, clock: Callable[[], float] = time.monotonic) -> Starlette:
     """Make the application that shows a model.
 
     Args:
         model: what `srwm.fewshot.load_model` gave.
         name: what the page calls it.
+        clock: gives seconds, by which sessions that are out of use are known.
     """
-    demo = _Demo(model, name)
+    demo = _Demo(model, name, clock)
     at = "/api/sessions/{session}"
     return Starlette(
         routes=[
             Route("/", demo.page),
             Mount("/static", StaticFiles(directory=_STATIC)),
             Route("/api/model", demo.about),
-            Route("/api/samples/{number:int}", demo.samples),
+            Route("/api/samples/{number}", demo.samples),
             Route("/api/pictures", demo.picture, methods=["POST"]),
             Route("/api/sessions", demo.open, methods=["POST"]),
             Route(at, demo.show),
-            Route(at + "/moments/{time:int}", demo.moment),
+            Route(at + "/moments/{time}", demo.moment),
             Route(at + "/teach", demo.teach, methods=["POST"]),
             Route(at + "/forget", demo.forget, methods=["POST"]),
             Route(at + "/switch", demo.switch, methods=["POST"]),
@@ -65,7 +74,9 @@ def create_app(model: FewShotModel, name: str) -> Starlette:
         middleware=[Middleware(Guard)],
         exception_handlers={
             HTTPException: _refuse,
+            ClientDisconnect: lambda request, error: _error(400, "the request was broken off"),
             InputError: lambda request, error: _error(400, str(error)),
+            Busy: lambda request, error: _error(503, str(error)),
             RunError: lambda request, error: _error(409, str(error)),
             Exception: lambda request, error: _error(500, "something went wrong in the server; its output says what"),
         },
@@ -84,16 +95,21 @@ def _refuse(request: Request, error: Exception) -> Response:
 class _Demo:
     """The endpoints.
 
-    They compute where they are called, in the server's one thread: an answer takes a few milliseconds, and so no two
-    requests ever meet in a session.
+    All that concerns sessions is computed in one thread, and so no two requests ever meet in a session. Pictures, which
+    take longer, are read in another. The server's own thread only reads and writes: whatever one page asks for, the
+    others are answered.
     """
 
-    def __init__(self, model: FewShotModel, name: str) -> None:
+    def __init__(self, model: FewShotModel, name: str, clock: Callable[[], float]) -> None:
         self._learner = Learner(model)
         self._look = look_of(model.config.task.source)
         self._shape = model.image_shape
         self._about = model_view(name, self._learner, self._look)
-        self._sessions = Sessions(self._learner)
+        self._sessions = Sessions(self._learner, clock)
+        self._network = Worker("network", Slots(_MOST_WAITING, "requests"))
+        self._pictures = Worker("pictures", Slots(_MOST_PICTURES, "pictures"))
+        # Taken while a picture is still on its way, too: they are large.
+        self._uploads = Slots(_MOST_PICTURES, "pictures")
 
     async def page(self, request: Request) -> Response:
         return FileResponse(_STATIC / "index.html")
@@ -102,14 +118,19 @@ class _Demo:
         return JSONResponse(self._about)
 
     async def samples(self, request: Request) -> Response:
-        number = whole_number("number", request.path_params["number"], 0, _MOST_SAMPLES)
-        pairs = sample_images(number, self._learner.model.ways, self._shape)
-        return JSONResponse([[encode_pixels(image) for image in pair] for pair in pairs])
+        number = number_in_path("number", request.path_params["number"], 0, _MOST_SAMPLES)
+
+        def draw() -> Response:
+            pairs = sample_images(number, self._learner.model.ways, self._shape)
+            return JSONResponse([[encode_pixels(image) for image in pair] for pair in pairs])
+
+        return await self._network.run(draw)
 
     async def picture(self, request: Request) -> Response:
         ink = ink_word(request.query_params.get("ink", "auto"))
-        data = await _read(request, MAX_PICTURE_BYTES)
-        image, inverted = read_picture(data, self._look, self._shape, ink)
+        with self._uploads.take():
+            data = await _read(request, MAX_PICTURE_BYTES)
+            image, inverted = await self._pictures.run(lambda: read_picture(data, self._look, self._shape, ink))
         return JSONResponse({"pixels": encode_pixels(image), "inverted": inverted})
 
     async def open(self, request: Request) -> Response:
@@ -117,56 +138,74 @@ class _Demo:
         name = self._sessions.open()
         session = self._sessions.find(name)
         assert session is not None
-        return self._view(session, {"session": name})
+        return await self._compute(session, lambda: self._view(session, {"session": name}))
 
     async def show(self, request: Request) -> Response:
-        return self._view(self._session(request))
+        session = self._session(request)
+        return await self._compute(session, lambda: self._view(session))
 
     async def moment(self, request: Request) -> Response:
         session = self._session(request)
-        time = whole_number("time", request.path_params["time"], 0, MAX_EXAMPLES)
-        return JSONResponse({"layers": moment_view(session.moment(time))})
+        seen = number_in_path("time", request.path_params["time"], 0, MAX_EXAMPLES)
+        return await self._compute(session, lambda: JSONResponse({"layers": moment_view(session.moment(seen))}))
 
     async def teach(self, request: Request) -> Response:
-        session = self._session(request)
-        body = await _read_json(request, "label", "drawing")
-        session.teach(self._label(body["label"]), drawn_image(body["drawing"], self._look, self._shape))
-        return self._view(session)
+        def teach(session: Session, body: dict[str, Any]) -> None:
+            label = self._label(body["label"])
+            session.teach(label, drawn_image(body["drawing"], self._look, self._shape))
+
+        return await self._change(request, teach, "label", "drawing")
 
     async def forget(self, request: Request) -> Response:
-        session = self._session(request)
-        body = await _read_json(request, "number")
-        session.forget(whole_number("number", body["number"], 1, 2**53))
-        return self._view(session)
+        def forget(session: Session, body: dict[str, Any]) -> None:
+            session.forget(whole_number("number", body["number"], 1, 2**53))
+
+        return await self._change(request, forget, "number")
 
     async def switch(self, request: Request) -> Response:
-        return await self._change(request, Session.switch)
+        return await self._change(request, lambda session, body: session.switch())
 
     async def reset(self, request: Request) -> Response:
-        return await self._change(request, Session.reset)
+        return await self._change(request, lambda session, body: session.reset())
 
     async def rename(self, request: Request) -> Response:
-        session = self._session(request)
-        body = await _read_json(request, "label", "name")
-        session.rename(self._label(body["label"]), class_name(body["name"]))
-        return self._view(session)
+        def rename(session: Session, body: dict[str, Any]) -> None:
+            session.rename(self._label(body["label"]), class_name(body["name"]))
+
+        return await self._change(request, rename, "label", "name")
 
     async def predict(self, request: Request) -> Response:
         session = self._session(request)
         body = await _read_json(request, "drawing", "time", "label")
-        time = whole_number("time", body["time"], 0, MAX_EXAMPLES)
-        label = None if body["label"] is None else self._label(body["label"])
-        image = drawn_image(body["drawing"], self._look, self._shape)
-        answer, moment = session.look(image, time, label)
-        return JSONResponse(
-            {**answer_view(answer), "pixels": encode_pixels(image), "layers": moment_view(moment)},
-        )
 
-    async def _change(self, request: Request, change: Callable[[Session], None]) -> Response:
+        def predict() -> Response:
+            seen = whole_number("time", body["time"], 0, MAX_EXAMPLES)
+            label = None if body["label"] is None else self._label(body["label"])
+            image = drawn_image(body["drawing"], self._look, self._shape)
+            answer, moment = session.look(image, seen, label)
+            return JSONResponse(
+                {**answer_view(answer), "pixels": encode_pixels(image), "layers": moment_view(moment)},
+            )
+
+        return await self._compute(session, predict)
+
+    async def _change(
+        self, request: Request, change: Callable[[Session, dict[str, Any]], None], *keys: str
+    ) -> Response:
+        """Change a session as a request with these keys says, and show what came of it."""
         session = self._session(request)
-        await _read_json(request)
-        change(session)
-        return self._view(session)
+        body = await _read_json(request, *keys)
+
+        def compute() -> Response:
+            change(session, body)
+            return self._view(session)
+
+        return await self._compute(session, compute)
+
+    async def _compute(self, session: Session, compute: Callable[[], Response]) -> Response:
+        """Compute something about a session when its turn comes."""
+        with session.slots.take():
+            return await self._network.run(compute)
 
     def _label(self, value: Any) -> int:
         return whole_number("label", value, 0, self._learner.model.ways - 1)
@@ -186,7 +225,7 @@ async def _read(request: Request, most_bytes: int) -> bytes:
     """Read the body of a request, and stop when it is too long."""
     sentence = f"the request is longer than {most_bytes:,} bytes"
     length = request.headers.get("content-length", "0")
-    if not length.isascii() or not length.isdigit() or int(length) > most_bytes:
+    if re.fullmatch("[0-9]{1,16}", length) is None or int(length) > most_bytes:
         raise HTTPException(413, sentence)
     data = bytearray()
     async for part in request.stream():

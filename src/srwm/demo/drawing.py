@@ -1,5 +1,6 @@
 """From what a person draws, or takes from disk, to an image as those that a model was trained on."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float64, UInt8
 from numpy import ndarray
+from PIL import Image
 
 from srwm.data._strokes_pen import draw_paths
 from srwm.data.decode import FORMATS, decode_image, quiet_pillow, resize_images
@@ -23,6 +25,10 @@ SHIFT = 0.16
 """How far the middle of a character may lie from that of the image, along each side; again 99 in 100."""
 MOST_GROWTH = 2.0
 """A drawing is not enlarged by more: a dot stays a dot."""
+MAX_SIDE = 10_000
+"""Pixels of the longer side of a picture: one of a single column would grow by much when it is made square."""
+MAX_PIXELS = 25_000_000
+"""Pixels of a picture: about half a gigabyte while it is read."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,9 @@ _STROKES = Look(pen=0.029)
 _OMNIGLOT = Look(pen=2.5 / 105, raster=105)
 LOOKS = {"strokes": _STROKES, "omniglot": _OMNIGLOT, "omniglot-original": _OMNIGLOT}
 """The looks of sources of characters."""
+
+# What Pillow says of bytes that it cannot read means nothing to whoever chose a file.
+_UNREADABLE = f"the picture is not an image that can be read; wanted {', '.join(FORMATS)}"
 
 
 def look_of(source: str) -> Look:
@@ -104,10 +113,11 @@ def read_picture(
         The image, and whether light and dark were exchanged.
 
     Raises:
-        InputError: the bytes are not a sound image file.
+        InputError: the bytes are not a sound image file, or hold too many pixels.
     """
     channels, size, _ = shape
     with quiet_pillow():
+        _check_size(data)
         image = _decode(data, channels)
         inverted = ink == "dark" or (ink == "auto" and look.bright_ink and _has_light_border(image))
         # Before resizing, as for a source whose images are inverted: afterwards, half of a grey value would round off
@@ -122,11 +132,24 @@ def _decode(data: bytes, channels: int) -> UInt8[ndarray, "c h w"]:
     except InputError as error:
         if error.__cause__ is None:
             raise
-        # What Pillow says of bytes that it cannot read means nothing to whoever chose a file.
-        raise InputError(f"the picture is not an image that can be read; wanted {', '.join(FORMATS)}") from error
+        raise InputError(_UNREADABLE) from error
+
+
+def _check_size(data: bytes) -> None:
+    """Refuse a picture that is too large by what its head says, before any of it is unpacked."""
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+            width, height = image.size
+    # Pillow's decoders answer broken bytes with nearly every kind of error there is; all of them mean the same.
+    except Exception as error:
+        raise InputError(_UNREADABLE) from error
+    if max(width, height) > MAX_SIDE or width * height > MAX_PIXELS:
+        raise InputError(
+            f"the picture is {width} x {height} pixels; expected at most {MAX_SIDE} a side and {MAX_PIXELS} in all: "
+            "make it smaller first"
+        )
 
 
 def _has_light_border(image: UInt8[ndarray, "c h w"]) -> bool:
-    grey = image.mean(axis=0)
-    border = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    return bool(np.median(border) > 127)
+    border = np.concatenate([image[:, 0], image[:, -1], image[:, :, 0], image[:, :, -1]], axis=1)
+    return bool(np.median(border.mean(axis=0)) > 127)

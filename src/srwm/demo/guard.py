@@ -1,10 +1,13 @@
 """Who may talk to the server: pages that it served itself, and programs on this machine; nobody else's pages."""
 
+import re
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_HOSTS = ("127.0.0.1", "localhost")
+_HOST = re.compile(r"(?:127\.0\.0\.1|localhost)(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+"""The names of this machine that are answered, with any port: it may be another one at the near end of a tunnel."""
 _HEADERS = {
     # Nothing from elsewhere, and no script but our files: a name that is a piece of HTML stays a name.
     "content-security-policy": (
@@ -32,6 +35,10 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
+        if scope["type"] == "websocket":
+            # There are none here; and pages may open them to anywhere.
+            await send({"type": "websocket.close", "code": 1008})
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -41,22 +48,32 @@ class Guard:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        refusal = _refusal(Headers(scope=scope))
+        refusal = _refusal(scope)
         if refusal is not None:
-            await JSONResponse({"error": refusal}, status_code=403)(scope, receive, send_with_headers)
+            status, sentence = refusal
+            await JSONResponse({"error": sentence}, status_code=status)(scope, receive, send_with_headers)
             return
         await self._app(scope, receive, send_with_headers)
 
 
-def _refusal(headers: Headers) -> str | None:
-    """Say why a request is not answered, if it is not."""
+def _refusal(scope: Scope) -> tuple[int, str] | None:
+    """Say why a request is not answered, and with which status, if it is not."""
+    headers = Headers(scope=scope)
     hosts, origins = headers.getlist("host"), headers.getlist("origin")
-    if len(hosts) != 1 or hosts[0].lower().partition(":")[0] not in _HOSTS:
-        return "this server answers to 127.0.0.1 and localhost alone"
+    if len(hosts) != 1:
+        return 400, f"the request has {len(hosts)} Host headers; expected one"
+    if _HOST.fullmatch(hosts[0]) is None:
+        return 403, "this server answers to 127.0.0.1 and localhost alone"
+    if not scope["path"].startswith("/"):
+        # A whole URL would name a host of its own, beside that of the header.
+        return 400, "the request's address does not begin with a slash; expected a path on this server"
+    foreign = 403, "this server answers its own page alone, not those of other sites"
     if len(origins) > 1 or (origins and origins[0].lower() != f"http://{hosts[0].lower()}"):
-        return "this server answers its own page alone, not those of other sites"
+        return foreign
     # A link on another site may lead here; that shows the page, and tells the other site nothing.
-    follows_link = headers.get("sec-fetch-mode") == "navigate"
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and not follows_link:
-        return "this server answers its own page alone, not those of other sites"
+    follows_link = (
+        scope["path"] == "/" and scope["method"] == "GET" and headers.getlist("sec-fetch-mode") == ["navigate"]
+    )
+    if not {"same-origin", "none"}.issuperset(headers.getlist("sec-fetch-site")) and not follows_link:
+        return foreign
     return None

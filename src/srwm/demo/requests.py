@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -22,6 +24,13 @@ MAX_POINTS = 8000
 """Of a drawing."""
 MAX_NAME = 24
 """Letters of a class's name."""
+_MOST_QUOTED = 40
+"""Letters of what came, in a sentence about it."""
+_MOST_REASON = 120
+"""Letters of what is wrong with JSON; it may quote a key or a number of any length."""
+
+_quote = reprlib.Repr()
+_quote.maxstring = _quote.maxlong = _quote.maxother = _MOST_QUOTED
 
 
 def parse_body(data: bytes, *keys: str) -> dict[str, Any]:
@@ -29,7 +38,7 @@ def parse_body(data: bytes, *keys: str) -> dict[str, Any]:
     try:
         body = parse_object(data)
     except ValueError as error:
-        raise InputError(f"the request is not valid JSON: {error}") from None
+        raise InputError(f"the request is not valid JSON: {_shortened(str(error), _MOST_REASON)}") from None
     _check_keys("the request", body, keys)
     return body
 
@@ -48,6 +57,14 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InputError(f"{name} is {_quoted(value)}; wanted a whole number from {least} to {most}")
     return value
+
+
+def number_in_path(name: str, text: str, least: int, most: int) -> int:
+    """Take a whole number within bounds from an address."""
+    # Python reads digits of all scripts, and refuses numbers of thousands of them with an error of its own.
+    if re.fullmatch(r"[0-9]{1,16}", text) is None:
+        raise InputError(f"{name} is {_quoted(text)}; wanted a whole number from {least} to {most}")
+    return whole_number(name, int(text), least, most)
 
 
 def class_name(value: Any) -> str:
@@ -108,12 +125,16 @@ def _strokes(value: Any) -> list[list[Point]]:
 
 def _point(value: Any) -> Point:
     match value:
-        case [int() | float() as x, int() | float() as y] if 0 <= x <= 1 and 0 <= y <= 1:
+        # To Python, true and false are numbers.
+        case [x, y] if {type(x), type(y)} <= {int, float} and 0 <= x <= 1 and 0 <= y <= 1:
             return float(x), float(y)
     raise InputError(f"a point is {_quoted(value)}; wanted [x, y], both from 0 to 1")
 
 
 def _quoted(value: Any) -> str:
-    """Show what came, but not all of it."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"
+    """Show what came, but not all of it, however large it is and however deeply it is nested."""
+    return _shortened(_quote.repr(value), _MOST_QUOTED)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -12,6 +12,8 @@ from starlette.types import ASGIApp
 
 from srwm.errors import InputError, RunError
 
+from .protocol import BoundedConfig, Limits
+
 HOST = "127.0.0.1"
 PORT = 8731
 """Where the page is when no other place is asked for."""
@@ -52,15 +54,16 @@ def url_of(listening: socket.socket) -> str:
     return f"http://{HOST}:{listening.getsockname()[1]}/"
 
 
-def make_server(app: ASGIApp) -> uvicorn.Server:
+def make_server(app: ASGIApp, limits: Limits | None = None) -> uvicorn.Server:
     """Make a server; `run` it with what `listen` gave, and set its `should_exit` to end it."""
-    config = uvicorn.Config(
+    config = BoundedConfig(
         app,
-        http="h11",
+        limits or Limits(),
         ws="none",
         lifespan="off",
         access_log=False,
-        log_level="warning",
+        # Not the warnings: whoever sends what is no HTTP would fill the terminal with them.
+        log_level="error",
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE_S,

@@ -1,7 +1,9 @@
 """What one page has taught its network: the examples, the moments after each of them, and the names of the classes."""
 
 import secrets
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jaxtyping import Float, UInt8
@@ -10,15 +12,22 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
+from .bounds import Busy, Slots
 from .learner import Answer, Learner, Moment
 
 MAX_EXAMPLES = 60
 """Examples of a session."""
 MAX_TASKS = 50
 """Tasks of a session."""
+MAX_WAITING = 8
+"""Requests of a session that are computed or wait for it; a page sends one or two at a time."""
 _MAX_SESSIONS = 32
 _MEMORY_BYTES = 256 * 2**20
 """About how much all moments of all sessions may take."""
+_KEPT_S = 600.0
+"""A session that was used so recently makes no place for others."""
+_KEPT_BLANK_S = 60.0
+"""The same for one in which nothing is lost: whoever only loads the page again and again keeps nobody out for long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +52,12 @@ class Session:
         moments: the network before the first example, and after each; `moments[n]` is a pure function of the first n
             examples.
         tasks: names of the classes of each task; the last is the present one.
+        slots: for its requests, so that one page cannot take the places of all others.
     """
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
+        self.slots = Slots(MAX_WAITING, "requests of this page")
         self.reset()
 
     def reset(self) -> None:
@@ -55,6 +66,11 @@ class Session:
         self.moments: list[Moment] = [self.learner.start]
         self.tasks: list[list[str]] = [class_names(0, self.learner.model.ways)]
         self._next_number = 1
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is as when it began."""
+        return not self.examples and self.tasks == [class_names(0, self.learner.model.ways)]
 
     def teach(self, label: int, image: UInt8[ndarray, "c h w"]) -> None:
         """Learn one more example of a class of the present task.
@@ -127,28 +143,60 @@ class Session:
         return self.moments[time]
 
 
-class Sessions:
-    """A bounded number of sessions; the one that was not used for longest makes place for a new one."""
+@dataclass
+class _Kept:
+    session: Session
+    used: float
+    """When it was used last."""
 
-    def __init__(self, learner: Learner) -> None:
-        self._learner = learner
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+class Sessions:
+    """A bounded number of sessions; those that were not used for long make place for new ones, longest first.
+
+    Args:
+        learner: whom they teach.
+        clock: gives seconds; read when a session is begun or used.
+    """
+
+    def __init__(self, learner: Learner, clock: Callable[[], float] = time.monotonic) -> None:
+        self._learner, self._clock = learner, clock
+        # The one that was not used for longest comes first.
+        self._sessions: OrderedDict[str, _Kept] = OrderedDict()
         largest = max(1, learner.moment_bytes()) * (MAX_EXAMPLES + 1)
         self.limit = max(1, min(_MAX_SESSIONS, _MEMORY_BYTES // largest))
 
     def open(self) -> str:
-        """Begin a session, and return its name, which nobody can guess."""
-        while len(self._sessions) >= self.limit:
-            self._sessions.popitem(last=False)
+        """Begin a session, and return its name, which nobody can guess.
+
+        Raises:
+            Busy: if there are as many as fit, and all are in use.
+        """
+        now = self._clock()
+        if len(self._sessions) >= self.limit:
+            idle = (name for name, kept in self._sessions.items() if _is_idle(kept, now))
+            oldest = next(idle, None)
+            if oldest is None:
+                raise Busy(
+                    f"there are {self.limit} sessions, as many as fit, and all were used within the last "
+                    f"{_KEPT_S / 60:.0f} minutes; go on in a page that is open already, or try again later"
+                )
+            del self._sessions[oldest]
         name = secrets.token_urlsafe(16)
-        self._sessions[name] = Session(self._learner)
+        self._sessions[name] = _Kept(Session(self._learner), now)
         return name
 
     def find(self, name: str) -> Session | None:
         """Give a session, if it is still there."""
-        if name in self._sessions:
-            self._sessions.move_to_end(name)
-        return self._sessions.get(name)
+        kept = self._sessions.get(name)
+        if kept is None:
+            return None
+        kept.used = self._clock()
+        self._sessions.move_to_end(name)
+        return kept.session
+
+
+def _is_idle(kept: _Kept, now: float) -> bool:
+    return now - kept.used > (_KEPT_BLANK_S if kept.session.is_blank else _KEPT_S)
 
 
 def class_names(task: int, ways: int) -> list[str]:

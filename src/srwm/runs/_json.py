@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,7 +69,8 @@ def _finite(text: str) -> float:
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
+        # Once through, however many keys there are.
+        number = Counter(name for name, _ in pairs)
+        repeated = next(name for name in number if number[name] > 1)
         raise ValueError(f"the key {repeated!r} stands in it twice")
     return values

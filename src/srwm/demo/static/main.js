@@ -10,6 +10,7 @@ import { Timeline } from "./timeline.js";
 
 const find = (selector) => document.querySelector(selector);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const finished = (sentence) => sentence[0].toUpperCase() + sentence.slice(1).replace(/\.?$/, ".");
 const SHOW_ME_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 650;
 const MESSAGE_MS = 8000;
 
@@ -72,10 +73,13 @@ class Page {
     const known = sessionStorage.getItem("session");
     try {
       if (known) this.#update(await get(`/api/sessions/${encodeURIComponent(known)}`), known);
-    } catch {
+    } catch (error) {
+      // A server that is busy has the session still.
+      if (error.status !== 404) throw error;
       sessionStorage.removeItem("session");
     }
-    if (!this.#session) await this.#safely(() => this.#open());
+    // Without a session nothing can be done: what is wrong stays on the page.
+    if (!this.#session) await this.#open();
     document.body.dataset.ready = "true";
   }
 
@@ -336,8 +340,7 @@ class Page {
 
   #say(sentence) {
     clearTimeout(this.#messageTimer);
-    const full = sentence[0].toUpperCase() + sentence.slice(1);
-    find("#message").textContent = full.endsWith(".") ? full : `${full}.`;
+    find("#message").textContent = finished(sentence);
     this.#messageTimer = setTimeout(() => (find("#message").textContent = ""), MESSAGE_MS);
   }
 }
@@ -345,5 +348,5 @@ class Page {
 try {
   await new Page(await get("/api/model")).begin();
 } catch (error) {
-  find("#message").textContent = error.message;
+  find("#message").textContent = finished(error.message);
 }
