@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 
 import pytest
 import safetensors.torch
@@ -96,6 +97,29 @@ def test_a_description_that_is_wrong_is_refused(exported, values, sentence):
     change(exported, **values)
     with pytest.raises(InputError, match=sentence):
         load_model(exported)
+
+
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "lstm", "feed_forward"])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"num_layers": 10**8}, "asks for more than|is of another model"),
+        ({"hidden_size": 2**40}, "cannot be built: Storage size|is of another model"),
+        ({"hidden_size": 2**61}, "cannot be built"),
+        ({"vision_channels": 2**40}, "cannot be built"),
+        ({"ff_size": 2**62}, "cannot be built: Storage size|is of another model"),
+        ({"memory_options": {"beta_init": "x"}}, "cannot be built|memory_options has beta_init|is of another model"),
+        ({"memory_options": {"reset_every": [1]}}, "cannot be built|memory_options has reset_every|another model"),
+    ],
+)
+def test_a_model_beyond_all_bounds_is_refused_before_it_is_made(exported, memory, options, sentence):
+    values = json.loads((exported / "model.json").read_text())["config"]
+    values["model"].update(memory=memory, **options)
+    change(exported, config=values)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=sentence):
+        load_model(exported)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
 
 
 @pytest.mark.parametrize("file", ["model.json", "weights.safetensors"])

@@ -9,7 +9,7 @@ import torch
 from srwm.errors import InputError
 from srwm.runs._nearest import did_you_mean
 from srwm.runs.config import from_json, to_json
-from srwm.runs.saved import SavedModel, load_weights, read_model, write_model
+from srwm.runs.saved import SavedModel, build_saved, read_model, write_model
 
 from .config import FewShotConfig
 from .model import FewShotModel
@@ -54,8 +54,8 @@ def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewSh
         InputError: if there is no such model, or its files are broken.
     """
     saved = read_model(find_model(name), KIND)
-    model = build_model(from_json(FewShotConfig, saved.config), _image_shape(saved))
-    load_weights(model, saved.weights, saved.path)
+    config, image_shape = from_json(FewShotConfig, saved.config), _image_shape(saved)
+    model = build_saved(saved, lambda: build_model(config, image_shape))
     return model.to(device).eval()
 
 

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -28,6 +27,7 @@ from srwm.errors import InputError
 
 from ._json import json_bytes, read_object
 from .atomic import failures_as_sentences, sync_folder, write_synced
+from .tensor_file import read_tensors
 
 __all__ = [
     "Checkpoint",
@@ -252,10 +252,7 @@ def _read_tensors(file: Path, expected: Mapping[str, Any]) -> dict[str, Tensor]:
         raise InputError(f"{file} is broken: it has {len(data):,} bytes; wanted {expected['size']:,}")
     if _digest(data) != expected["sha256"]:
         raise InputError(f"{file} is broken: its content does not match its SHA-256")
-    try:
-        return safetensors.torch.load(data)
-    except safetensors.SafetensorError as error:
-        raise InputError(f"{file} is not a safetensors file: {error}") from None
+    return read_tensors(data, file)
 
 
 def _first_whole(paths: Iterable[Path]) -> Checkpoint | None:
@@ -276,7 +273,7 @@ def _by_score(folder: Path) -> list[Path]:
         except InputError:  # Broken, so it has no score that could be trusted; `latest_checkpoint` tells of it.
             continue
         score = meta["meta"].get("score")
-        if isinstance(score, int | float) and math.isfinite(score):
+        if type(score) in (int, float) and math.isfinite(score):
             scored.append((-score, meta["step"], path))
     return [path for _, _, path in sorted(scored)]
 

@@ -73,7 +73,7 @@ def run_loop(
         checkpoint = _starting_point(folder)
         step = 0 if checkpoint is None else checkpoint.step
         if checkpoint is not None:
-            trainer.load_tensors(_own_groups(checkpoint, processes))
+            _load(trainer, checkpoint, processes)
         run_on_main(processes, lambda: cut_metrics(folder.metrics_path, step))
         stop = stack.enter_context(StopSignal(at_once=processes.count == 1))
         loop = _Loop(trainer, folder, options, processes, stop, checkpoint, meta or {})
@@ -93,6 +93,14 @@ def _starting_point(folder: RunFolder) -> Checkpoint | None:
     if checkpoint is None and checkpoint_folders(folder.checkpoints_path):
         raise InputError(f"no checkpoint in {folder.checkpoints_path} is whole; remove that folder to start again")
     return checkpoint
+
+
+def _load(trainer: Trainer, checkpoint: Checkpoint, processes: Processes) -> None:
+    """Put a training where a checkpoint left it."""
+    try:
+        trainer.load_tensors(_own_groups(checkpoint, processes))
+    except InputError as error:
+        raise InputError(f"{checkpoint.path} cannot be gone on with: {error}") from error
 
 
 def _own_groups(checkpoint: Checkpoint, processes: Processes) -> dict[str, dict[str, Tensor]]:
