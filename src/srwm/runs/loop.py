@@ -29,7 +29,7 @@ from .metrics import MetricsLog, cut_metrics, read_metrics
 from .processes import Processes, any_true, broadcast_number, gather_tensors, run_on_main
 from .run_folder import RunFolder
 
-__all__ = ["LoopOptions", "LoopResult", "Trainer", "run_loop"]
+__all__ = ["LoopOptions", "LoopResult", "Trainer", "check_steps", "run_loop"]
 
 _RNG_OF = "rng-"
 """With a process's number behind it, the group of its random states; that of the main process is "rng"."""
@@ -69,12 +69,12 @@ def run_loop(
     processes = processes or Processes()
     console = console or Console(stderr=True)
     with contextlib.ExitStack() as stack:
-        run_on_main(processes, lambda: stack.enter_context(folder.lock()))
-        checkpoint = _starting_point(folder)
+        run_on_main(processes, lambda: None if folder.is_held else stack.enter_context(folder.lock()))
+        checkpoint = _starting_point(folder, options)
         step = 0 if checkpoint is None else checkpoint.step
         if checkpoint is not None:
             _load(trainer, checkpoint, processes)
-        run_on_main(processes, lambda: cut_metrics(folder.metrics_path, step))
+        run_on_main(processes, lambda: _clear_up(folder, step, options))
         stop = stack.enter_context(StopSignal(at_once=processes.count == 1))
         loop = _Loop(trainer, folder, options, processes, stop, checkpoint, meta or {})
         # The others have read the old records before the main process adds new ones.
@@ -88,11 +88,35 @@ def run_loop(
             raise RunError(f"{processes.device} ran out of memory at step {loop.status.step}; {advice}") from error
 
 
-def _starting_point(folder: RunFolder) -> Checkpoint | None:
+def check_steps(folder: RunFolder, options: LoopOptions) -> None:
+    """Refuse to go on with a run that has more steps behind it than it is to have in the end.
+
+    Raises:
+        InputError: if it has.
+    """
+    folders = checkpoint_folders(folder.checkpoints_path)
+    # The names say the steps; only where one is beyond does it matter whether its checkpoint is whole.
+    if folders and int(folders[-1].name.removeprefix("step-")) > options.total_steps:
+        _starting_point(folder, options)
+
+
+def _starting_point(folder: RunFolder, options: LoopOptions) -> Checkpoint | None:
     checkpoint = latest_checkpoint(folder.checkpoints_path)
     if checkpoint is None and checkpoint_folders(folder.checkpoints_path):
         raise InputError(f"no checkpoint in {folder.checkpoints_path} is whole; remove that folder to start again")
+    if checkpoint is not None and checkpoint.step > options.total_steps:
+        raise InputError(
+            f"{folder.path} has {checkpoint.step:,} steps behind it, and total_steps is {options.total_steps:,}; "
+            f"expected at least {checkpoint.step:,}: go on for longer, or train in another folder"
+        )
     return checkpoint
+
+
+def _clear_up(folder: RunFolder, step: int, options: LoopOptions) -> None:
+    """Take away what the process before wrote after its last checkpoint, and what it was killed in writing."""
+    cut_metrics(folder.metrics_path, step)
+    folder.remove_temporary()
+    prune(folder.checkpoints_path, options.keep_checkpoints)
 
 
 def _load(trainer: Trainer, checkpoint: Checkpoint, processes: Processes) -> None:
