@@ -309,10 +309,20 @@ def test_a_full_disk_while_saving_leaves_what_was_saved(folder, monkeypatch):
     assert run(folder).step == 10
 
 
-def test_memory_that_is_full_gets_a_sentence(folder):
-    def full():
-        raise torch.OutOfMemoryError("out of memory")
+def on_a_gpu():
+    raise torch.OutOfMemoryError("out of memory")
 
+
+def in_python():
+    raise MemoryError
+
+
+def on_the_cpu():
+    torch.empty(2**58)
+
+
+@pytest.mark.parametrize("full", [on_a_gpu, in_python, on_the_cpu])
+def test_memory_that_is_full_gets_a_sentence(folder, full):
     with pytest.raises(RunError, match="cpu ran out of memory at step 2; take a smaller batch"):
         run(folder, at_step(2, full))
 

@@ -270,3 +270,20 @@ def test_a_name_that_the_system_refuses_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="file is a file; wanted a folder"):
         train(tmp_path / "file")
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_memory_that_is_full_before_the_first_step_gets_a_sentence_and_leaves_no_folder(tmp_path):
+    def make_trainer(place, processes):
+        return torch.empty(2**58)
+
+    with pytest.raises(RunError, match="cpu ran out of memory; take a smaller batch or model, or another device"):
+        train(tmp_path / "run", make_trainer=make_trainer)
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_errors_of_torch_stay_what_they_are(tmp_path):
+    def make_trainer(place, processes):
+        return torch.zeros(2) @ torch.zeros(3)
+
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        train(tmp_path / "run", make_trainer=make_trainer)

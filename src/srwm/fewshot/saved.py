@@ -8,6 +8,7 @@ import torch
 
 from srwm.errors import InputError
 from srwm.runs._nearest import did_you_mean
+from srwm.runs.atomic import unreadable_as_sentence
 from srwm.runs.config import from_json, to_json
 from srwm.runs.saved import SavedModel, build_saved, read_model, write_model
 
@@ -31,10 +32,12 @@ def find_model(name: str | Path) -> Path:
         InputError: if there is no such folder.
     """
     path, shipped = Path(name), SHIPPED / name
-    is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
-    if not is_there and (shipped / "model.json").is_file():
-        return shipped
-    if not path.exists():
+    with unreadable_as_sentence(path):
+        is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
+        if not is_there and (shipped / "model.json").is_file():
+            return shipped
+        exists = path.exists()
+    if not exists:
         known = shipped_models()
         raise InputError(
             f"there is no model {str(name)!r}{did_you_mean(str(name), known)}; with the package come "

@@ -11,11 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from rich.console import Console
 from torch import Tensor
 
-from srwm.errors import InputError, RunError
+from srwm.errors import InputError
 
 from ._contract import LoopOptions, LoopResult, Trainer
 from ._nearest import did_you_mean
@@ -23,7 +22,7 @@ from ._progress import Display, Status
 from ._stop_signal import StopSignal
 from ._tensorboard import Scalars
 from .checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
-from .devices import rng_tensors
+from .devices import full_memory_as_sentence, rng_tensors
 from .gradient_watch import NonFiniteError
 from .metrics import MetricsLog, cut_metrics, read_metrics
 from .processes import Processes, any_true, broadcast_number, gather_tensors, run_on_main
@@ -81,11 +80,8 @@ def run_loop(
         run_on_main(processes, lambda: loop.open_files(stack))
         if processes.is_main and show_progress:
             loop.display = stack.enter_context(Display(loop.status, console, lambda: stop.requested))
-        try:
+        with full_memory_as_sentence(lambda: f"{processes.device} ran out of memory at step {loop.status.step}"):
             return loop.run()
-        except torch.OutOfMemoryError as error:
-            advice = "take a smaller batch or model, or another device"
-            raise RunError(f"{processes.device} ran out of memory at step {loop.status.step}; {advice}") from error
 
 
 def check_steps(folder: RunFolder, options: LoopOptions) -> None:

@@ -19,7 +19,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from srwm.errors import InputError
 
 from ._json import read_object
-from .atomic import write_atomically
+from .atomic import unreadable_as_sentence, write_atomically
 from .checkpoint import best_checkpoint, latest_checkpoint
 from .run_folder import RunFolder
 from .tensor_file import check_fits, copy_tensors, read_tensors
@@ -66,7 +66,9 @@ def kind_of(path: Path) -> str | None:
         InputError: if the file that should say so is broken.
     """
     for name in ("model.json", "config.json"):
-        if (path / name).is_file():
+        with unreadable_as_sentence(path):
+            is_there = (path / name).is_file()
+        if is_there:
             kind = read_object(path / name).get("kind")
             return kind if isinstance(kind, str) else None
     return None
@@ -78,11 +80,13 @@ def read_model(path: Path, kind: str) -> SavedModel:
     Raises:
         InputError: if there is no model of this kind, or its files are broken.
     """
-    if (path / "model.json").is_file():
+    with unreadable_as_sentence(path):
+        holds_model, holds_run, is_there = ((path / name).exists() for name in ("model.json", "config.json", ""))
+    if holds_model:
         return _read_exported(path, kind)
-    if (path / "config.json").is_file():
+    if holds_run:
         return _read_run(path, kind)
-    if path.exists():
+    if is_there:
         raise InputError(f"{path} is neither the folder of a run nor that of an exported model")
     raise InputError(f"there is no model at {path}: the folder does not exist")
 

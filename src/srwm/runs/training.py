@@ -14,7 +14,7 @@ from torch import nn
 from .atomic import failures_as_sentences
 from .checkpoint import best_checkpoint
 from .config import to_json
-from .devices import choose_device, hardware, set_deterministic
+from .devices import choose_device, full_memory_as_sentence, hardware, set_deterministic
 from .loop import LoopOptions, LoopResult, Trainer, check_steps, run_loop
 from .metrics import read_metrics
 from .processes import Processes, run_on_main, start_processes, stop_processes
@@ -98,6 +98,7 @@ def train_in_folder(
     processes = start_processes(str(choose_device(device)))
     with contextlib.ExitStack() as stack:
         stack.callback(stop_processes)
+        stack.enter_context(full_memory_as_sentence(lambda: f"{processes.device} ran out of memory"))
         place = torch.device(processes.device)
         set_deterministic(deterministic)
         trainer = make_trainer(place, processes)
