@@ -154,6 +154,14 @@ def test_a_checkpoint_without_weights_is_no_model(tmp_path):
         read_model(run.path, "tiny")
 
 
+def test_a_run_whose_checkpoints_are_all_broken_says_so(tmp_path):
+    run = RunFolder.create(tmp_path / "run", {}, kind="tiny")
+    path = save_checkpoint(run.checkpoints_path, 3, {"weights": {}}, {})
+    (path / "meta.json").write_text("{}")
+    with pytest.raises(InputError, match=r"no checkpoint of the run in .* is whole"):
+        read_model(run.path, "tiny")
+
+
 def raw(dtype, shape, data):
     """A safetensors file of one tensor, which need not be one that torch could have written."""
     header = json.dumps({"w": {"dtype": dtype, "shape": shape, "data_offsets": [0, len(data)]}}).encode()

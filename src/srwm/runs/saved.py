@@ -20,7 +20,7 @@ from srwm.errors import InputError
 
 from ._json import read_object
 from .atomic import unreadable_as_sentence, write_atomically
-from .checkpoint import best_checkpoint, latest_checkpoint
+from .checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint
 from .run_folder import RunFolder
 from .tensor_file import check_fits, copy_tensors, read_tensors
 
@@ -153,7 +153,9 @@ def build_saved(saved: SavedModel, make: Callable[[], M]) -> M:
         raise InputError(f"{saved.file} describes a model that cannot be built: {reason}") from error
     check_fits(blank.state_dict(), saved.weights, saved.weights_file, finite=True)
     model = make()
-    load_weights(model, saved.weights, saved.weights_file)
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(saved.weights[name])
     return model
 
 
@@ -207,6 +209,8 @@ def _read_exported(folder: Path, kind: str) -> SavedModel:
 def _read_run(folder: Path, kind: str) -> SavedModel:
     run = RunFolder.open(folder, kind=kind)
     checkpoint = best_checkpoint(run.checkpoints_path) or latest_checkpoint(run.checkpoints_path)
+    if checkpoint is None and checkpoint_folders(run.checkpoints_path):
+        raise InputError(f"no checkpoint of the run in {folder} is whole; train again, or take another run")
     if checkpoint is None:
         raise InputError(f"the run in {folder} has no checkpoint yet")
     if "weights" not in checkpoint.groups:
