@@ -11,7 +11,9 @@ import torch
 import srwm
 from srwm.errors import InputError
 from srwm.fewshot import export_model, load_model, saved, shipped_models
+from srwm.fewshot.kind import evaluate_model
 from srwm.fewshot.running import loop_options
+from srwm.runs.kind import EvaluateOptions
 from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
 
@@ -170,3 +172,10 @@ def test_srwm_load_loads_it_too(exported):
 def test_a_folder_that_is_no_model_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="is neither the folder of a run nor that of an exported model"):
         load_model(tmp_path)
+
+
+def test_shots_that_a_recipe_cannot_have_are_refused_in_a_test(tmp_path):
+    network = model(task={"take_turns": True, "queries": 3})
+    export_model(network, tmp_path / "model", half=False, measured={}, card="")
+    with pytest.raises(InputError, match="--shots 2 does not go with the recipe: queries=3 cannot take turns"):
+        evaluate_model(str(tmp_path / "model"), EvaluateOptions(shots=2, device="cpu"))

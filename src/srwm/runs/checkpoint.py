@@ -299,7 +299,7 @@ def _candidates(folder: Path) -> list[tuple[int, Path]]:
     """
     if not folder.is_dir():
         return []
-    found = {}
+    found: dict[int, Path] = {}
     # Of a step, the folder with the plain name comes first in this order.
     for path in sorted(folder.iterdir()):
         match = _NAME.fullmatch(path.name.removesuffix(_OLD))

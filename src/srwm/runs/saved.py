@@ -210,7 +210,7 @@ def _read_run(folder: Path, kind: str) -> SavedModel:
     run = RunFolder.open(folder, kind=kind)
     checkpoint = best_checkpoint(run.checkpoints_path) or latest_checkpoint(run.checkpoints_path)
     if checkpoint is None and checkpoint_folders(run.checkpoints_path):
-        raise InputError(f"no checkpoint of the run in {folder} is whole; train again, or take another run")
+        raise InputError(f"the run in {folder} has no checkpoint that is whole; train again, or take another run")
     if checkpoint is None:
         raise InputError(f"the run in {folder} has no checkpoint yet")
     if "weights" not in checkpoint.groups:

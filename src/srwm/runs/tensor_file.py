@@ -51,7 +51,7 @@ def read_tensors(data: bytes, file: Path) -> dict[str, Tensor]:
         InputError: if it is no such file, or holds what torch has no tensor for.
     """
     try:
-        entries = safetensors.deserialize(data)
+        entries = safetensors.deserialize(data)  # type: ignore[no-untyped-call]
     except safetensors.SafetensorError as error:
         raise InputError(f"{file} is not a safetensors file: {error}") from None
     tensors = {}
