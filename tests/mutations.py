@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import random
+import re
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,13 @@ _EDGES = (
     2**64 - 1,
 )
 """Numbers at which sizes, counts and signs go wrong."""
+
+_WORDS = (
+    *(b"0", b"9", b"-1", b"7" * 11, b"9" * 20, b"9" * 400, b"1e5", b"1e9", b"1e999", b"1.5", b"0x", b" "),
+    *(b"100000000", b"1099511627776", b"9223372036854775808"),
+    *(b"NaN", b"-Infinity", b"true", b"null", b'"7"', b"[1]", b"{}", b"[" * 70 + b"]" * 70),
+)
+"""What stands in the place of a number in digits, as in JSON."""
 
 
 def mutations(data: bytes, count: int, seed: int) -> Iterator[bytes]:
@@ -100,14 +108,24 @@ def _set_length(data: bytes, rng: random.Random) -> bytes:
     return data[:place] + number.to_bytes(size, order) + data[place + size :]
 
 
-def _set_digits(data: bytes, rng: random.Random) -> bytes:
-    """Change a number that stands there in digits, such as a shape or an octal size."""
-    places = [place for place, byte in enumerate(data[:65_536]) if 48 <= byte <= 57]
-    if not places:
+def _repeat(data: bytes, rng: random.Random) -> bytes:
+    """Write a few bytes again and again."""
+    place = _place(data, rng)
+    return data[:place] + data[place : place + rng.randint(1, 4)] * rng.choice((1, 100, 10_000)) + data[place:]
+
+
+def _set_number(data: bytes, rng: random.Random) -> bytes:
+    """Change a number that stands there in digits, such as a shape, an octal size or a value in JSON."""
+    # Beyond the start of a large file there are seldom digits that mean a number.
+    found = list(re.finditer(rb"-?\d+(?:\.\d+)?", data[:65_536]))
+    if not found:
         return _set_length(data, rng)
-    place = rng.choice(places)
-    digits = rng.choice((b"0", b"9", b"-1", b"7" * 11, b"9" * 20, b"1e9", b"0x", b" "))
-    return data[:place] + digits + data[place + rng.choice((1, len(digits))) :]
+    number = rng.choice(found)
+    near = str(rng.choice((-1, 1, 2, 10)) + int(float(number[0][:15]))).encode()
+    new = rng.choice((rng.choice(_WORDS), near))
+    # As many digits as before where lengths count, or as many as it has.
+    last = number.start() + len(new) if rng.random() < 0.3 else number.end()
+    return data[: number.start()] + new + data[last:]
 
 
 def _place(data: bytes, rng: random.Random) -> int:
@@ -124,5 +142,7 @@ _DAMAGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     _splice,
     _set_length,
     _set_length,
-    _set_digits,
+    _repeat,
+    _set_number,
+    _set_number,
 )

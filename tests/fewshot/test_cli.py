@@ -9,10 +9,11 @@ import sys
 import time
 
 import pytest
+import torch
 
 from srwm.cli import main
 from srwm.fewshot import RECIPES, FewShotConfig
-from srwm.runs.checkpoint import latest_checkpoint
+from srwm.runs.checkpoint import latest_checkpoint, save_checkpoint
 from srwm.runs.config import from_json
 
 from .tiny import fingerprint, write_images
@@ -153,6 +154,9 @@ def test_a_run_that_has_ended_can_be_resumed_and_stays_as_it_is(images, trained,
         (["train", "omniglot-1shot", "--set", "model.num_heads=7"], "not a multiple of num_heads=7"),
         (["train", "omniglot-1shot", "--set", "model.num_heads=0"], "num_heads=0; wanted at least 1"),
         (["train", "omniglot-1shot", "--set", "optimizer.beta1=2"], "beta1=2.0; wanted 0 or more and less than 1"),
+        (["train", "omniglot-1shot", "--set", "optimizer.learning_rate=" + "9" * 400], "that 64 bits can hold"),
+        (["train", "omniglot-1shot", "--seed", "9" * 400], "that 64 bits can hold"),
+        (["evaluate", "n" * 300], "cannot be read: File name too long"),
         (["train", "omniglot-1shot", "--set", "task.ways"], "'task.ways' sets nothing; write name=value"),
         (["train", "omniglot-1shot", "--set", "task.source=omnigot"], "omniglot"),
         (["train", "omniglot-1shot", "--seed", "-1"], "seed=-1; wanted 0 or more"),
@@ -185,6 +189,8 @@ def test_what_cannot_be_exits_2_with_a_sentence_and_leaves_nothing(words, senten
         (["task.image_size=8", "model.vision=res12", "model.vision_channels=256"], "image_size=8; wanted at least 16"),
         (["model.vision=res12"], "features=4; wanted one of 256, 512"),
         (["task.channels=2"], "channels=2; wanted 1 (grey) or 3 (colours)"),
+        (["model.memory_options.reset_every=x"], "reset_every='x'; expected a whole number or None"),
+        (["model.memory_options.beta_init=[1]"], "beta_init=[1]; expected a number"),
         (["model.memory_options.colour=red"], "memory_options has colour; 'srwm' takes"),
     ],
 )
@@ -269,6 +275,39 @@ def test_evaluate_of_a_torn_run_names_the_file(images, tmp_path, capsys):
     status, _, err = run(["evaluate", tmp_path / "run", "--device", "cpu"], capsys)
     assert status == 2
     assert "has no checkpoint" in err
+
+
+def test_evaluate_refuses_weights_that_are_not_finite(images, tmp_path, capsys):
+    train(images, tmp_path / "run", capsys, "train.total_steps=1", options=["--no-test"])
+    found = latest_checkpoint(tmp_path / "run" / "checkpoints")
+    weights = {name: tensor * torch.nan for name, tensor in found.groups["weights"].items()}
+    weights = {name: tensor.to(found.groups["weights"][name].dtype) for name, tensor in weights.items()}
+    save_checkpoint(tmp_path / "run" / "checkpoints", 1, {**found.groups, "weights": weights}, found.meta)
+    status, out, err = run(["evaluate", tmp_path / "run", "--device", "cpu"], capsys)
+    assert (status, out) == (2, "")
+    assert re.search(r"step-000000001/weights\.safetensors cannot be used: .* is not finite in \d+ of its", err)
+
+
+@pytest.mark.parametrize("values", [["model.hidden_size=1099511627776"], ["train.batch_size=1099511627776"]])
+def test_a_recipe_beyond_all_memory_exits_1_with_a_sentence(images, tmp_path, capsys, values):
+    status, out, err = train(images, tmp_path / "run", capsys, *values)
+    assert (status, out) == (1, "")
+    assert "cpu ran out of memory; take a smaller batch or model, or another device" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_evaluate_beyond_all_memory_exits_1_with_a_sentence(trained, capsys, monkeypatch):
+    monkeypatch.setattr("srwm.fewshot.kind.evaluate", lambda *arguments, **options: torch.empty(2**58))
+    status, out, err = run(["evaluate", trained, "--device", "cpu"], capsys)
+    assert (status, out) == (1, "")
+    assert "the device 'cpu' ran out of memory" in err
+
+
+@pytest.mark.parametrize("options", [[], ["--resume"]])
+def test_a_name_that_the_system_refuses_exits_1_with_a_sentence(images, tmp_path, capsys, options):
+    status, out, err = train(images, tmp_path / ("n" * 300), capsys, options=options)
+    assert (status, out) == (1, "")
+    assert "cannot be written: File name too long" in err
 
 
 def test_recipes_lists_every_recipe_with_the_papers_figure(capsys, monkeypatch):

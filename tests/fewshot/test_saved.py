@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 
 import pytest
 import safetensors.torch
@@ -10,7 +11,9 @@ import torch
 import srwm
 from srwm.errors import InputError
 from srwm.fewshot import export_model, load_model, saved, shipped_models
+from srwm.fewshot.kind import evaluate_model
 from srwm.fewshot.running import loop_options
+from srwm.runs.kind import EvaluateOptions
 from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
 
@@ -98,6 +101,29 @@ def test_a_description_that_is_wrong_is_refused(exported, values, sentence):
         load_model(exported)
 
 
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "lstm", "feed_forward"])
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"num_layers": 10**8}, "asks for more than|is of another model"),
+        ({"hidden_size": 2**40}, "cannot be built: Storage size|is of another model"),
+        ({"hidden_size": 2**61}, "cannot be built"),
+        ({"vision_channels": 2**40}, "cannot be built"),
+        ({"ff_size": 2**62}, "cannot be built: Storage size|is of another model"),
+        ({"memory_options": {"beta_init": "x"}}, "cannot be built|memory_options has beta_init|is of another model"),
+        ({"memory_options": {"reset_every": [1]}}, "cannot be built|memory_options has reset_every|another model"),
+    ],
+)
+def test_a_model_beyond_all_bounds_is_refused_before_it_is_made(exported, memory, options, sentence):
+    values = json.loads((exported / "model.json").read_text())["config"]
+    values["model"].update(memory=memory, **options)
+    change(exported, config=values)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=sentence):
+        load_model(exported)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
+
+
 @pytest.mark.parametrize("file", ["model.json", "weights.safetensors"])
 @pytest.mark.parametrize("cut", [0, 1, 0.5, -1])
 def test_torn_files_are_refused(exported, file, cut):
@@ -146,3 +172,10 @@ def test_srwm_load_loads_it_too(exported):
 def test_a_folder_that_is_no_model_gets_a_sentence(tmp_path):
     with pytest.raises(InputError, match="is neither the folder of a run nor that of an exported model"):
         load_model(tmp_path)
+
+
+def test_shots_that_a_recipe_cannot_have_are_refused_in_a_test(tmp_path):
+    network = model(task={"take_turns": True, "queries": 3})
+    export_model(network, tmp_path / "model", half=False, measured={}, card="")
+    with pytest.raises(InputError, match="--shots 2 does not go with the recipe: queries=3 cannot take turns"):
+        evaluate_model(str(tmp_path / "model"), EvaluateOptions(shots=2, device="cpu"))

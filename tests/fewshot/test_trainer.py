@@ -358,6 +358,31 @@ def test_a_checkpoint_of_another_model_is_refused(parts, sentence):
 
 
 @pytest.mark.parametrize(
+    ("group", "change", "sentence"),
+    [
+        ("weights", lambda tensor: tensor * torch.nan, "is not finite in"),
+        ("optimizer", lambda tensor: tensor[..., None], "the checkpoint's optimizer is of another model: .*exp_avg is"),
+        ("optimizer", lambda tensor: tensor > 0, "the checkpoint's optimizer cannot be used: .* is bool; expected"),
+        ("metrics", lambda tensor: tensor[:1], r"the checkpoint's metrics is of another model: sums is \[1\] there"),
+        ("rng", lambda tensor: tensor[:7], "the checkpoint's random states do not fit"),
+    ],
+)
+def test_a_checkpoint_with_a_group_that_does_not_fit_is_refused(group, change, sentence):
+    groups = trainer().tensors()
+    changed = {**groups, group: {name: change(tensor) for name, tensor in groups[group].items()}}
+    with pytest.raises(InputError, match=sentence):
+        trainer().load_tensors(changed)
+
+
+@pytest.mark.parametrize("group", ["weights", "optimizer", "metrics", "rng"])
+def test_a_checkpoint_that_lacks_a_group_is_refused(group):
+    groups = trainer().tensors()
+    del groups[group]
+    with pytest.raises(InputError, match=f"has no '{group}'|random states do not fit"):
+        trainer().load_tensors(groups)
+
+
+@pytest.mark.parametrize(
     ("training", "validation", "sentence"),
     [
         (image_set(2), image_set(), "tiny/train has 2 classes; 3-way episodes need at least 3"),

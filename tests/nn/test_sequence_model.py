@@ -112,3 +112,23 @@ def test_the_state_of_a_model_with_other_layers_gets_a_sentence():
     model = SequenceModel(5, 3, **SMALL)
     with pytest.raises(ValueError, match="state holds 0 layers; wanted 2, as the model has"):
         model(torch.randn(2, 4, 5), SequenceState(()))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"reset_every": "x"}, "memory_options has reset_every='x'; expected a whole number or None"),
+        ({"reset_every": [1]}, r"memory_options has reset_every=\[1\]; expected a whole number or None"),
+        ({"reset_every": 1.5}, r"memory_options has reset_every=1\.5; expected a whole number or None"),
+        ({"reset_every": True}, "memory_options has reset_every=True; expected a whole number or None"),
+        ({"beta_init": "x"}, "memory_options has beta_init='x'; expected a number"),
+        ({"beta_init": None}, "memory_options has beta_init=None; expected a number"),
+    ],
+)
+def test_an_option_of_a_memory_that_is_no_number_is_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        SequenceModel(4, 2, hidden_size=8, num_heads=2, memory_options=options)
+
+
+def test_whole_numbers_do_for_options_that_are_numbers(as_installed):
+    SequenceModel(4, 2, hidden_size=8, num_heads=2, memory_options={"beta_init": -1, "reset_every": None})

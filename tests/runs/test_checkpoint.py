@@ -1,5 +1,6 @@
 """Checkpoints: exact, whole or absent, checked, and never code."""
 
+import itertools
 import json
 import os
 import pickle
@@ -299,3 +300,82 @@ def test_pruning_keeps_the_newest_and_the_best(tmp_path):
     assert names(tmp_path) == ["step-000000002", "step-000000005"]
     with pytest.raises(ValueError, match="keep=0; wanted at least 1"):
         prune(tmp_path, keep=0)
+
+
+def break_weights(path):
+    file = path / "weights.safetensors"
+    data = file.read_bytes()
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+
+
+def test_pruning_never_removes_a_good_one_for_the_sake_of_broken_ones(tmp_path):
+    for step in (1, 2, 3, 4, 5):
+        save(tmp_path, step)
+    for step in (4, 5):
+        break_weights(tmp_path / f"step-00000000{step}")
+    prune(tmp_path, keep=2)
+    assert names(tmp_path) == [f"step-00000000{step}" for step in (2, 3, 4, 5)]
+    assert latest_checkpoint(tmp_path).step == 3
+    break_weights(tmp_path / "step-000000002")
+    break_weights(tmp_path / "step-000000003")
+    prune(tmp_path, keep=1)
+    assert names(tmp_path) == [f"step-00000000{step}" for step in (2, 3, 4, 5)]
+
+
+def test_pruning_keeps_the_best_and_where_that_is_broken_the_best_that_is_whole(tmp_path):
+    for step, score in [(1, 0.5), (2, 0.9), (3, 0.7), (4, 0.1), (5, 0.2)]:
+        save(tmp_path, step, score)
+    break_weights(tmp_path / "step-000000002")
+    prune(tmp_path, keep=1)
+    assert names(tmp_path) == ["step-000000002", "step-000000003", "step-000000005"]
+    assert best_checkpoint(tmp_path).step == 3
+
+
+def test_pruning_goes_on_where_a_removal_was_broken_off(tmp_path):
+    for step in (1, 2, 3):
+        save(tmp_path, step)
+    shutil.copytree(tmp_path / "step-000000001", tmp_path / "step-000000001.old.tmp")
+    (tmp_path / "step-000000002").rename(tmp_path / "step-000000002.old.tmp")
+    (tmp_path / "step-000000002.old.tmp" / "meta.json").unlink()
+    prune(tmp_path, keep=1)
+    assert os.listdir(tmp_path) == ["step-000000003"]
+
+
+@pytest.mark.parametrize("call", range(1, 40))
+def test_a_save_that_replaces_another_of_its_step_leaves_the_old_or_the_new_wherever_it_is_broken_off(
+    tmp_path, monkeypatch, call
+):
+    """As a kill would: from that call on, nothing reaches the disk any more, the undoing of an error neither."""
+    save_checkpoint(tmp_path, 7, {"weights": {"w": torch.zeros(2)}}, {"score": 0.5})
+    calls = itertools.count(1)
+
+    def stop_at(function):
+        def stopping(*arguments, **options):
+            if next(calls) >= call:
+                raise KeyboardInterrupt
+            return function(*arguments, **options)
+
+        return stopping
+
+    for name in ("open", "write", "fsync", "rename", "mkdir", "rmdir", "unlink"):
+        monkeypatch.setattr(os, name, stop_at(getattr(os, name)))
+    ended = True
+    try:
+        save_checkpoint(tmp_path, 7, {"weights": {"w": torch.ones(2)}}, {"score": 0.5})
+    except KeyboardInterrupt:
+        ended = False
+    monkeypatch.undo()
+    for read in (latest_checkpoint, best_checkpoint):
+        found = read(tmp_path)
+        assert found.step == 7
+        assert float(found.groups["weights"]["w"][0]) in ((1.0,) if ended else (0.0, 1.0))
+    value = float(latest_checkpoint(tmp_path).groups["weights"]["w"][0])
+    prune(tmp_path, keep=1)
+    assert os.listdir(tmp_path) == ["step-000000007"]
+    assert float(load_checkpoint(tmp_path / "step-000000007").groups["weights"]["w"][0]) == value
+
+
+@pytest.mark.parametrize("score", [True, "1", [1], {"a": 1}])
+def test_a_score_that_is_no_number_is_no_score(tmp_path, score):
+    save(tmp_path, 1, score)
+    assert best_checkpoint(tmp_path) is None

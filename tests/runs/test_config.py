@@ -183,6 +183,31 @@ def test_wrong_assignments_are_refused_with_the_nearest_right_name(assignment, s
     assert str(caught.value) == sentence
 
 
+MANY = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("assignment", "sentence"),
+    [
+        (f"learning_rate={MANY}", f"learning_rate is {MANY[:200]}...; wanted a number that 64 bits can hold"),
+        (f"learning_rate=-{MANY}", f"learning_rate is -{MANY[:199]}...; wanted a number that 64 bits can hold"),
+        (f"seeds={MANY}", f"seeds[0] is {MANY[:200]}...; wanted a whole number that 64 bits can hold"),
+        ("seeds=9223372036854775808", "seeds[0] is 9223372036854775808; wanted a whole number that 64 bits can hold"),
+        (f"clip={MANY}", f"clip is {MANY[:200]}...; wanted a number or none"),
+        ("learning_rate=" + "9" * 10_000, "learning_rate is inf; wanted a finite number"),
+        (f"model.memory_options.a={MANY}", f"model.memory_options.a is {MANY[:200]}...; wanted a number that 64 bits"),
+        ('model.memory_options={"a": 1, "a": 2}', 'model.memory_options is \'{"a": 1, "a": 2}\'; wanted names with'),
+        ("model.memory_options=" + "[" * 100_000, "model.memory_options is '[[[["),
+        ('model.memory_options={"a": ' + "[" * 900 + "]" * 900 + "}", 'model.memory_options is \'{"a": [[[['),
+    ],
+)
+def test_a_number_or_a_nesting_beyond_all_bounds_is_refused(assignment, sentence):
+    with pytest.raises(InputError) as caught:
+        override(RECIPE, [assignment])
+    assert str(caught.value).startswith(sentence)
+    assert len(str(caught.value)) < 400
+
+
 NAMES = [line.name for line in describe(Recipe)]
 
 

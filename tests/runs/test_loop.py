@@ -15,7 +15,7 @@ from rich.console import Console
 
 from srwm.errors import InputError, RunError
 from srwm.runs import loop
-from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint
+from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint, save_checkpoint
 from srwm.runs.gradient_watch import NonFiniteError
 from srwm.runs.loop import LoopOptions, run_loop
 from srwm.runs.metrics import read_metrics
@@ -309,10 +309,20 @@ def test_a_full_disk_while_saving_leaves_what_was_saved(folder, monkeypatch):
     assert run(folder).step == 10
 
 
-def test_memory_that_is_full_gets_a_sentence(folder):
-    def full():
-        raise torch.OutOfMemoryError("out of memory")
+def on_a_gpu():
+    raise torch.OutOfMemoryError("out of memory")
 
+
+def in_python():
+    raise MemoryError
+
+
+def on_the_cpu():
+    torch.empty(2**58)
+
+
+@pytest.mark.parametrize("full", [on_a_gpu, in_python, on_the_cpu])
+def test_memory_that_is_full_gets_a_sentence(folder, full):
     with pytest.raises(RunError, match="cpu ran out of memory at step 2; take a smaller batch"):
         run(folder, at_step(2, full))
 
@@ -353,3 +363,51 @@ def test_every_record_is_valid_json_for_other_programs(folder):
     run(folder)
     for line in folder.metrics_path.read_text().splitlines():
         assert json.loads(line, parse_constant=lambda name: pytest.fail(name))
+
+
+def test_what_a_kill_left_behind_is_cleared_up_when_the_run_is_opened_again(folder):
+    wanted = options(keep_checkpoints=2)
+    run(folder, wanted=wanted)
+    whole = files_in(folder.path)
+    path = folder.checkpoints_path
+    for step in (1, 2):
+        save_checkpoint(path, step, TinyTrainer().tensors(), {"score": None})
+    (path / "step-000000002").rename(path / "step-000000002.old.tmp")
+    (path / "step-000000003.tmp").mkdir()
+    (path / "step-000000003.tmp" / "weights.safetensors").write_bytes(b"half")
+    (folder.path / ".result.json.tmp").write_bytes(b"half")
+    run(folder, wanted=wanted)
+    after = files_in(folder.path)
+    assert after.keys() == whole.keys()
+    assert all(after[name] == data for name, data in whole.items() if name != "timing.jsonl")
+
+
+def test_clearing_up_spares_what_a_run_with_broken_checkpoints_goes_on_from(folder):
+    run(folder)
+    steps_saved = saved(folder)
+    for step in steps_saved[-2:]:
+        (folder.checkpoints_path / f"step-{step:09d}" / "weights.safetensors").write_bytes(b"broken")
+    trainer = TinyTrainer()
+    run(folder, trainer, options(keep_checkpoints=1))
+    assert trainer.calls[0] == steps_saved[-3]
+    assert latest_checkpoint(folder.checkpoints_path).step == 10
+
+
+def test_the_loop_refuses_fewer_steps_than_are_done(folder):
+    run(folder)
+    before = files_in(folder.path)
+    with pytest.raises(InputError, match="has 10 steps behind it, and total_steps is 9; expected at least 10"):
+        run(folder, wanted=options(total_steps=9))
+    assert files_in(folder.path) == before
+
+
+def test_a_checkpoint_that_does_not_fit_is_named(folder):
+    run(folder)
+    save_checkpoint(folder.checkpoints_path, 10, {"weights": {}}, {"score": None})
+
+    class Trainer(TinyTrainer):
+        def load_tensors(self, groups):
+            raise InputError("weights are absent")
+
+    with pytest.raises(InputError, match=r"step-000000010 cannot be gone on with: weights are absent"):
+        run(folder, Trainer(), options(total_steps=12))

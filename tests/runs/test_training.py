@@ -1,22 +1,26 @@
 """A recipe of any kind, trained in a run folder from beginning to end."""
 
+import fcntl
 import io
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
 import torch
 from rich.console import Console
 
-from srwm.errors import InputError
-from srwm.runs.checkpoint import best_checkpoint
+from srwm.errors import InputError, RunError
+from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders
 from srwm.runs.loop import LoopOptions
 from srwm.runs.processes import Processes
 from srwm.runs.run_folder import RunFolder
 from srwm.runs.training import open_run, train_in_folder, training_seconds
 
+from .full_disk import files_in
 from .tiny_trainer import TinyTrainer
 
 
@@ -148,3 +152,138 @@ def test_the_seconds_of_all_parts_are_added_up(tmp_path):
     parts = [0.0, 1.5, 4.0, 0.0, 2.0, 0.5, 0.7]
     folder.timing_path.write_text("".join(json.dumps({"step": 0, "seconds": s}) + "\n" for s in parts))
     assert training_seconds(folder) == pytest.approx(4.0 + 2.0 + 0.7)
+
+
+def test_the_result_names_the_score_of_the_weights_that_were_tested(tmp_path, caplog):
+    class Overtrained(TinyTrainer):
+        def validate(self, step):
+            return {"validation/accuracy": {2: 0.5, 4: 0.75, 6: 0.25}[step]}
+
+    path = tmp_path / "run"
+    words = {"make_trainer": lambda place, processes: Overtrained()}
+    _, content, _ = train(path, **words)
+    assert (content["score"], content["score_step"]) == (0.75, 4)
+    (path / "checkpoints" / "step-000000004" / "weights.safetensors").write_bytes(b"broken")
+    save = path / "checkpoints" / "step-000000006"
+    _, content, (tested,) = train(path, resume=True, **words)
+    assert (content["score"], content["score_step"], content["step"]) == (0.25, 6, 6)
+    weights = best_checkpoint(path / "checkpoints").groups["weights"]
+    assert best_checkpoint(path / "checkpoints").path == save
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in tested.items())
+    assert "passing over a broken checkpoint" in caplog.text
+
+
+def test_without_a_checkpoint_that_has_a_score_the_result_names_none(tmp_path):
+    class Wiped(TinyTrainer):
+        def validate(self, step):
+            return {"validation/accuracy": 0.5}
+
+    path = tmp_path / "run"
+    words = {"make_trainer": lambda place, processes: Wiped()}
+    train(path, **words, options=LoopOptions(total_steps=6, log_every=2, validate_every=4, checkpoint_every=5))
+    for name in ("step-000000004", "step-000000006"):
+        (path / "checkpoints" / name / "weights.safetensors").write_bytes(b"broken")
+    unscored = LoopOptions(total_steps=6, log_every=2, validate_every=4, checkpoint_every=5, score=None)
+    _, content, _ = train(path, resume=True, **words, options=unscored)
+    assert (content["score"], content["score_step"], content["step"]) == (None, None, 6)
+
+
+LONGER = LoopOptions(total_steps=8, log_every=2, validate_every=2, checkpoint_every=6)
+SHORTER = LoopOptions(total_steps=4, log_every=2, validate_every=2, checkpoint_every=6)
+
+
+def test_a_second_process_is_refused_before_it_has_written_anything(tmp_path):
+    path = tmp_path / "run"
+    train(path)
+    before = files_in(path)
+    holder = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX); print(flush=True)"
+    command = [sys.executable, "-c", f"{holder}; sys.stdin.read()", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(InputError, match="another process is training in"):
+            train(path, Config(total_steps=8), resume=True, may_change=["total_steps"], options=LONGER)
+        assert files_in(path) == before
+    result, *_ = train(path, Config(total_steps=8), resume=True, may_change=["total_steps"], options=LONGER)
+    assert result.step == 8
+
+
+def test_a_new_run_is_refused_where_another_process_has_just_begun_one(tmp_path):
+    (tmp_path / "run").mkdir()
+    descriptor = os.open(tmp_path / "run", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(InputError, match="another process is training in"):
+        train(tmp_path / "run")
+    assert os.listdir(tmp_path / "run") == []
+    os.close(descriptor)
+    train(tmp_path / "run")
+
+
+def test_the_folder_is_locked_until_the_result_is_written(tmp_path):
+    path = tmp_path / "run"
+
+    def finish(trainer):
+        with pytest.raises(InputError, match="another process is training in"), RunFolder.open(path).lock():
+            pass
+        return {"test": None}
+
+    train(path, finish=finish)
+    with RunFolder.open(path).lock():
+        pass
+
+
+def test_fewer_steps_than_are_done_are_refused_and_nothing_is_written(tmp_path):
+    path = tmp_path / "run"
+    train(path)
+    before = files_in(path)
+    words = {"resume": True, "may_change": ["total_steps"], "options": SHORTER}
+    with pytest.raises(InputError, match="has 6 steps behind it, and total_steps is 4; expected at least 6: go on for"):
+        train(path, Config(total_steps=4), **words)
+    assert files_in(path) == before
+    # What is broken is not behind it.
+    (path / "checkpoints" / "step-000000006" / "weights.safetensors").write_bytes(b"broken")
+    kept = checkpoint_folders(path / "checkpoints")
+    assert int(kept[0].name[-1]) <= 4
+    result, content, _ = train(path, Config(total_steps=4), **words)
+    assert (result.step, content["step"]) == (4, 4)
+
+
+def test_as_many_steps_as_are_done_end_the_run_as_it_is(tmp_path):
+    path = tmp_path / "run"
+    _, first, _ = train(path)
+    before = {name: data for name, data in files_in(path).items() if name.startswith(("metrics", "checkpoints"))}
+    _, again, _ = train(path, resume=True)
+    assert {name: again[name] for name in ("step", "score", "score_step")} == {
+        name: first[name] for name in ("step", "score", "score_step")
+    }
+    after = files_in(path)
+    assert {name: after[name] for name in before} == before
+
+
+def test_a_name_that_the_system_refuses_gets_a_sentence(tmp_path):
+    with pytest.raises(RunError, match=r"n{300} cannot be written: File name too long"):
+        train(tmp_path / ("n" * 300))
+    with pytest.raises(RunError, match=r"n{300} cannot be written: File name too long"):
+        train(tmp_path / ("n" * 300), resume=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="file/run cannot be written: Not a directory"):
+        train(tmp_path / "file" / "run", resume=True)
+    with pytest.raises(InputError, match="file is a file; wanted a folder"):
+        train(tmp_path / "file")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_memory_that_is_full_before_the_first_step_gets_a_sentence_and_leaves_no_folder(tmp_path):
+    def make_trainer(place, processes):
+        return torch.empty(2**58)
+
+    with pytest.raises(RunError, match="cpu ran out of memory; take a smaller batch or model, or another device"):
+        train(tmp_path / "run", make_trainer=make_trainer)
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_errors_of_torch_stay_what_they_are(tmp_path):
+    def make_trainer(place, processes):
+        return torch.zeros(2) @ torch.zeros(3)
+
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        train(tmp_path / "run", make_trainer=make_trainer)

@@ -41,6 +41,7 @@ def _evaluate(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from srwm.experiments import kind_in, kinds
+    from srwm.runs.devices import full_memory_as_sentence
     from srwm.runs.kind import EvaluateOptions
 
     # What is no folder may be the name of a model that comes with the package; those are few-shot models.
@@ -56,7 +57,8 @@ def _evaluate(args: argparse.Namespace) -> int:
         device=args.device,
         data=args.data,
     )
-    content, table = kind.evaluate(args.model, options)
+    with full_memory_as_sentence(lambda: f"the device {args.device!r} ran out of memory"):
+        content, table = kind.evaluate(args.model, options)
     if args.json:
         print(json.dumps(content))
     else:

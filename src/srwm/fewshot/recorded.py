@@ -12,7 +12,7 @@ from srwm.runs.cuda_graph import record
 from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
 from srwm.runs.gradient_watch import GradientWatch
 from srwm.runs.processes import Processes, average_gradients
-from srwm.runs.saved import load_weights
+from srwm.runs.tensor_file import restore_group
 
 from .config import OptimizerConfig, TrainConfig
 from .schedule import learning_rate
@@ -142,12 +142,10 @@ class RecordedTrainer(ABC):
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint, in place: a recorded step holds on to the tensors' memory."""
-        load_weights(self.model, groups["weights"], "the checkpoint")
-        with torch.no_grad():
-            for name, tensor in self._adam.items():
-                tensor.copy_(groups["optimizer"][name])
-            self._sums.copy_(groups["metrics"]["sums"])
-        load_rng_tensors(groups["rng"])
+        restore_group(self.model.state_dict(), groups, "weights")
+        restore_group(self._adam, groups, "optimizer")
+        restore_group({"sums": self._sums}, groups, "metrics")
+        load_rng_tensors(groups.get("rng", {}))
         self._next = -1
 
     def _run(self) -> None:

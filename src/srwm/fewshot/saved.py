@@ -8,8 +8,9 @@ import torch
 
 from srwm.errors import InputError
 from srwm.runs._nearest import did_you_mean
+from srwm.runs.atomic import unreadable_as_sentence
 from srwm.runs.config import from_json, to_json
-from srwm.runs.saved import SavedModel, load_weights, read_model, write_model
+from srwm.runs.saved import SavedModel, build_saved, read_model, write_model
 
 from .config import FewShotConfig
 from .model import FewShotModel
@@ -31,10 +32,12 @@ def find_model(name: str | Path) -> Path:
         InputError: if there is no such folder.
     """
     path, shipped = Path(name), SHIPPED / name
-    is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
-    if not is_there and (shipped / "model.json").is_file():
-        return shipped
-    if not path.exists():
+    with unreadable_as_sentence(path):
+        is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
+        if not is_there and (shipped / "model.json").is_file():
+            return shipped
+        exists = path.exists()
+    if not exists:
         known = shipped_models()
         raise InputError(
             f"there is no model {str(name)!r}{did_you_mean(str(name), known)}; with the package come "
@@ -54,8 +57,8 @@ def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewSh
         InputError: if there is no such model, or its files are broken.
     """
     saved = read_model(find_model(name), KIND)
-    model = build_model(from_json(FewShotConfig, saved.config), _image_shape(saved))
-    load_weights(model, saved.weights, saved.path)
+    config, image_shape = from_json(FewShotConfig, saved.config), _image_shape(saved)
+    model = build_saved(saved, lambda: build_model(config, image_shape))
     return model.to(device).eval()
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import torch
 from jaxtyping import Bool, Float
@@ -167,12 +167,26 @@ class SequenceModel(SequenceLayer[SequenceState]):
 
 def _check_options(memory: str | Callable[[], nn.Module], options: dict[str, Any]) -> None:
     """Refuse options that the memory does not have, and those that are arguments of the model itself."""
-    known = []
+    known: dict[str, Any] = {}
     if isinstance(memory, str) and memory in _BLOCK_MEMORIES:
         parameters = inspect.signature(_BLOCK_MEMORIES[memory]).parameters.values()
-        keywords = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-        known = [name for name in keywords if name not in ("dropout", "device", "dtype")]
+        keywords = {p.name: p.annotation for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        known = {name: kind for name, kind in keywords.items() if name not in ("dropout", "device", "dtype")}
     unknown = sorted(set(options) - set(known))
     if unknown:
         name = repr(memory) if isinstance(memory, str) else "a memory of your own"
         raise ValueError(f"memory_options has {', '.join(unknown)}; {name} takes {', '.join(known) or 'no options'}")
+    for name, value in options.items():
+        _check_number(name, value, known[name])
+
+
+def _check_number(name: str, value: Any, kind: Any) -> None:
+    """Refuse what is no number where an option is one; the memory itself refuses words that it does not know."""
+    types = get_args(kind) or (kind,)
+    numbers = tuple(each for each in types if each in (int, float))
+    if not numbers or (value is None and type(None) in types):
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float) if float in numbers else int):
+        wanted = "a number" if float in numbers else "a whole number"
+        none = " or None" if type(None) in types else ""
+        raise ValueError(f"memory_options has {name}={value!r}; expected {wanted}{none}")

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Bool, Float32
 from torch import Tensor
 
+from srwm.runs.tensor_file import copy_tensors
+
 
 class Episodes:
     """Adds up the rewards of each environment, and what came of the episodes that ended.
@@ -42,6 +44,12 @@ class Episodes:
         return {name: torch.from_numpy(getattr(self, f"_{name}").copy()) for name in names}
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
-        for name in ("returns", "lengths", "ended"):
-            getattr(self, f"_{name}")[...] = tensors[name].numpy()
+        """Take back what `tensors` gave.
+
+        Raises:
+            InputError: if they are those of other games.
+        """
+        own = self.tensors()
+        copy_tensors(own, tensors, "the episodes in the checkpoint")
+        for name, tensor in own.items():
+            getattr(self, f"_{name}")[...] = tensor.numpy()

@@ -9,7 +9,7 @@ from torch import Tensor
 from srwm.runs.cuda_graph import record
 from srwm.runs.gradient_watch import GradientWatch
 from srwm.runs.processes import Processes, average_gradients
-from srwm.runs.saved import load_weights
+from srwm.runs.tensor_file import restore_group
 
 from .agent import Agent
 from .config import RLConfig
@@ -86,11 +86,9 @@ class Learner:
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Take back what `tensors` gave, in place: a recorded update holds on to the tensors' memory."""
-        load_weights(self.agent, groups["weights"], "the checkpoint")
-        with torch.no_grad():
-            for name, tensor in (("updates", self.updates), *self._rmsprop.squares.items()):
-                tensor.copy_(groups["optimizer"][name])
-            self.sums.copy_(groups["metrics"]["sums"])
+        restore_group(self.agent.state_dict(), groups, "weights")
+        restore_group({"updates": self.updates, **self._rmsprop.squares}, groups, "optimizer")
+        restore_group({"sums": self.sums}, groups, "metrics")
 
     def _update(self) -> None:
         """One update, from unrolls to new weights, without looking at any value."""

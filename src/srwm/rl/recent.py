@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from srwm.nn import SequenceState, named_tensors
+from srwm.runs.tensor_file import copy_tensors
 
 from .unroll import Unroll, empty_unroll, rows_of
 
@@ -65,7 +66,11 @@ class Recent:
         return {"time": torch.tensor(self._time), **dict(named_tensors(self._kept))}
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go back to what `tensors` gave."""
-        self._time = int(tensors["time"])
-        for name, own in named_tensors(self._kept):
-            own.copy_(tensors[name])
+        """Go back to what `tensors` gave.
+
+        Raises:
+            InputError: if they are those of other games or another agent.
+        """
+        time = torch.tensor(0)
+        copy_tensors({"time": time, **dict(named_tensors(self._kept))}, tensors, "the unrolls in the checkpoint")
+        self._time = int(time)

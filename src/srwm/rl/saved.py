@@ -6,7 +6,7 @@ import torch
 
 from srwm.errors import InputError
 from srwm.runs.config import from_json
-from srwm.runs.saved import load_weights, read_model
+from srwm.runs.saved import build_saved, read_model
 
 from .agent import Agent
 from .config import RLConfig
@@ -26,9 +26,12 @@ def load_agent(path: str | Path, device: torch.device | str = "cpu") -> tuple[Ag
     """
     saved = read_model(Path(path), KIND)
     config = from_json(RLConfig, saved.config)
+    agent = build_saved(saved, lambda: _build(config))
+    return agent.to(device).eval(), config
+
+
+def _build(config: RLConfig) -> Agent:
     try:
-        agent = Agent(config.agent)
+        return Agent(config.agent)
     except ValueError as error:
         raise InputError(f"the agent cannot be built: {error}") from error
-    load_weights(agent, saved.weights, saved.path)
-    return agent.to(device).eval(), config

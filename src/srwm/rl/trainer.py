@@ -12,6 +12,7 @@ from srwm.errors import InputError
 from srwm.nn import named_tensors
 from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
 from srwm.runs.processes import Processes, average_numbers, gather_tensors
+from srwm.runs.tensor_file import check_fits, restore_group
 
 from .agent import Agent
 from .config import RLConfig
@@ -137,11 +138,13 @@ class RLTrainer:
         """Go back to a checkpoint."""
         self._learner.load_tensors(groups)
         self._sampler.load_tensors(groups)
-        load_rng_tensors(groups["rng"])
-        self._versions.copy_(groups["played"]["versions"])
+        load_rng_tensors(groups.get("rng", {}))
+        restore_group({"versions": self._versions}, groups, "played")
         self._pending = None
         if "pending" in groups:
             pending = groups["pending"]
+            like = {"turn": torch.tensor(0), "version": self._version, **dict(named_tensors(self._half(0)))}
+            check_fits(like, pending, "the checkpoint's pending", finite=False)
             self._pending = int(pending["turn"])
             self._version.copy_(pending["version"])
             for name, tensor in named_tensors(self._half(self._pending)):

@@ -5,7 +5,6 @@ tuples and dictionaries of them, and other dataclasses.
 """
 
 import dataclasses
-import json
 import math
 import types
 from collections.abc import Mapping
@@ -13,10 +12,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from srwm.errors import InputError
 
+from ._json import parse_json
 from ._nearest import did_you_mean
 
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NOTHING = ("none", "null")
+_LONGEST_SHOWN = 200
+"""Letters of a refused value that its sentence repeats."""
 _NAMES = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "none"}
 
 
@@ -106,6 +108,8 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
         item = (*get_args(kind), Any, Any)[1]
         return {name: read_value(item, part, _join(where, name)) for name, part in value.items()}
     if kind is Any:
+        if type(value) is int:
+            _check_size(value, "a number", where)
         return value
     if kind not in _NAMES:
         raise TypeError(f"{where} is annotated {kind}; a configuration cannot hold that")
@@ -144,8 +148,8 @@ def _parse_number_or_json(text: str, *, whole: bool) -> Any:
         number = float(text)
     except ValueError:
         try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+            return parse_json(text)
+        except ValueError:
             return text
     try:
         return int(text)
@@ -191,6 +195,8 @@ def _read_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
 
 
 def _read_scalar(kind: type, value: Any, where: str) -> Any:
+    if type(value) is int:
+        _check_size(value, _NAMES[kind], where)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:
@@ -198,6 +204,12 @@ def _read_scalar(kind: type, value: Any, where: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise _refusal(where, value, "a finite number")
     return value
+
+
+def _check_size(value: int, wanted: str, where: str) -> None:
+    """Refuse a whole number that is too large to become a float, or the size of a tensor."""
+    if not -(2**63) <= value < 2**63:
+        raise _refusal(where, value, f"{wanted} that 64 bits can hold")
 
 
 def _written(word: Any) -> str:
@@ -210,4 +222,7 @@ def _join(where: str, name: str) -> str:
 
 
 def _refusal(where: str, value: Any, wanted: str) -> InputError:
-    return InputError(f"{where} is {value!r}; wanted {wanted}")
+    shown = repr(value)
+    if len(shown) > _LONGEST_SHOWN:
+        shown = f"{shown[:_LONGEST_SHOWN]}..."
+    return InputError(f"{where} is {shown}; wanted {wanted}")

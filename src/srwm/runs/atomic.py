@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from srwm.errors import RunError
+from srwm.errors import InputError, RunError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -80,3 +80,15 @@ def failures_as_sentences(path: Path) -> Iterator[None]:
             advice = "free some space, then try again (a run goes on with --resume); what was saved before is intact"
             raise RunError(f"{path} cannot be written: the disk is full ({error.strerror}); {advice}") from error
         raise RunError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def unreadable_as_sentence(path: Path) -> Iterator[None]:
+    """Turn the system's errors on looking at what a user named into an `InputError`: a name too long, a folder closed.
+
+    That there is nothing of a name is no such error: whoever looks for it says so.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error

@@ -8,6 +8,7 @@ run code when it is read.
 """
 
 import hashlib
+import itertools
 import logging
 import math
 import os
@@ -18,7 +19,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ from srwm.errors import InputError
 
 from ._json import json_bytes, read_object
 from .atomic import failures_as_sentences, sync_folder, write_synced
+from .tensor_file import read_tensors
 
 __all__ = [
     "Checkpoint",
@@ -47,6 +48,7 @@ _NAME = re.compile(r"step-(\d{9,})")
 _GROUP = "[A-Za-z0-9_-]+"
 _FILE = re.compile(rf"{_GROUP}\.safetensors")
 _TEMPORARY = ".tmp"
+_OLD = f".old{_TEMPORARY}"
 
 _log = logging.getLogger(__name__)
 
@@ -82,8 +84,8 @@ def save_checkpoint(
         RunError: if it cannot be written; earlier checkpoints are then as they were, and nothing half is left.
         ValueError: if a group has no plain name, or `meta` is not JSON.
     """
-    target = folder / f"step-{step:09d}"
-    temporary = folder / (target.name + _TEMPORARY)
+    target = folder / _name(step)
+    temporary, old = folder / (target.name + _TEMPORARY), folder / (target.name + _OLD)
     files = {f"{_checked_group(name)}.safetensors": _serialise(tensors) for name, tensors in groups.items()}
     files[_META] = _meta_bytes(step, meta, files)
     with failures_as_sentences(target):
@@ -95,13 +97,17 @@ def save_checkpoint(
                 write_synced(temporary / name, data)
             sync_folder(temporary)
             if target.exists():
-                # Found broken when the run was resumed, and now computed again.
-                _remove(target)
+                # Only a new folder can take the name. Until it has, the old one can be read under its other name.
+                _remove(old)
+                os.rename(target, old)
             os.rename(temporary, target)
         except BaseException:
+            if old.exists() and not target.exists():
+                os.rename(old, target)
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         sync_folder(folder)
+        _remove(old)
     return target
 
 
@@ -124,7 +130,7 @@ def load_checkpoint(path: Path, groups: Sequence[str] | None = None) -> Checkpoi
     read = {}
     for group in stored if groups is None else groups:
         name = f"{group}.safetensors"
-        read[group] = _read_tensors(path / name, meta["files"][name])
+        read[group] = read_tensors(_read_checked(path / name, meta["files"][name]), path / name)
     return Checkpoint(path, meta["step"], read, meta["meta"])
 
 
@@ -136,7 +142,7 @@ def latest_checkpoint(folder: Path) -> Checkpoint | None:
     Returns:
         The checkpoint, or None if the folder holds none that is whole.
     """
-    return _first_whole(reversed(checkpoint_folders(folder)))
+    return _first_whole(path for _, path in reversed(_candidates(folder)))
 
 
 def best_checkpoint(folder: Path) -> Checkpoint | None:
@@ -149,16 +155,27 @@ def best_checkpoint(folder: Path) -> Checkpoint | None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all checkpoints but the newest `keep` and the best, and what broken saves left behind.
+    """Remove all checkpoints but the newest `keep` and the best, and what broken saves and removals left behind.
+
+    Only whole ones count, read to their last byte: broken ones that are newer stay where they are and are no reason to
+    remove any. Whoever opens a folder to write to it calls this, too: the process before may have been killed anywhere.
 
     Raises:
         RunError: if something cannot be removed.
     """
     if keep < 1:
         raise ValueError(f"keep={keep}; wanted at least 1")
-    kept = {*checkpoint_folders(folder)[-keep:], *_by_score(folder)[:1]}
     with failures_as_sentences(folder):
-        for path in checkpoint_folders(folder):
+        for path in sorted(folder.glob(f"step-*{_OLD}")):
+            named = path.with_name(path.name.removesuffix(_OLD))
+            if not named.exists() and _is_whole(path):
+                os.rename(path, named)
+        folders = checkpoint_folders(folder)
+        whole = list(itertools.islice(filter(_is_whole, reversed(folders)), keep))
+        scored = _by_score(folder)
+        # A best one that is broken stays as well: every reading then tells of it.
+        kept = {*whole, *scored[:1], *itertools.islice(filter(_is_whole, scored), 1)}
+        for path in folders[: folders.index(whole[0])] if whole else []:
             if path not in kept:
                 _remove(path)
         for path in sorted(folder.glob(f"step-*{_TEMPORARY}")):
@@ -167,12 +184,11 @@ def prune(folder: Path, keep: int) -> None:
 
 def checkpoint_folders(folder: Path) -> list[Path]:
     """List the checkpoints in a folder, whole or not, the oldest first."""
-    if not folder.is_dir():
-        return []
-    found = [
-        (int(match[1]), path) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and path.is_dir()
-    ]
-    return [path for _, path in sorted(found)]
+    return [path for step, path in _candidates(folder) if path.name == _name(step)]
+
+
+def _name(step: int) -> str:
+    return f"step-{step:09d}"
 
 
 def _checked_group(name: str) -> str:
@@ -222,7 +238,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise InputError(f"{file} is broken: its content does not match its SHA-256")
     if not _has_known_shape(value):
         raise InputError(f"{file} is not what srwm writes beside a checkpoint")
-    match = _NAME.fullmatch(path.name)
+    match = _NAME.fullmatch(path.name.removesuffix(_OLD))
     if match and int(match[1]) != value["step"]:
         raise InputError(f"{path} holds step {value['step']}; the folder was renamed")
     return value
@@ -243,7 +259,7 @@ def _is_entry(entry: Any) -> bool:
     return False
 
 
-def _read_tensors(file: Path, expected: Mapping[str, Any]) -> dict[str, Tensor]:
+def _read_checked(file: Path, expected: Mapping[str, Any]) -> bytes:
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -252,10 +268,18 @@ def _read_tensors(file: Path, expected: Mapping[str, Any]) -> dict[str, Tensor]:
         raise InputError(f"{file} is broken: it has {len(data):,} bytes; wanted {expected['size']:,}")
     if _digest(data) != expected["sha256"]:
         raise InputError(f"{file} is broken: its content does not match its SHA-256")
+    return data
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a checkpoint can be read to its last byte."""
     try:
-        return safetensors.torch.load(data)
-    except safetensors.SafetensorError as error:
-        raise InputError(f"{file} is not a safetensors file: {error}") from None
+        files = _read_meta(path)["files"]
+        for name, expected in files.items():
+            _read_checked(path / name, expected)
+    except InputError:
+        return False
+    return True
 
 
 def _first_whole(paths: Iterable[Path]) -> Checkpoint | None:
@@ -267,16 +291,33 @@ def _first_whole(paths: Iterable[Path]) -> Checkpoint | None:
     return None
 
 
+def _candidates(folder: Path) -> list[tuple[int, Path]]:
+    """List the steps and folders of what may be a checkpoint, the oldest first.
+
+    Beside those that have their name, it is those that had to give it up for a new one of the same step, where a kill
+    came before that one had taken it.
+    """
+    if not folder.is_dir():
+        return []
+    found: dict[int, Path] = {}
+    # Of a step, the folder with the plain name comes first in this order.
+    for path in sorted(folder.iterdir()):
+        match = _NAME.fullmatch(path.name.removesuffix(_OLD))
+        if match and path.is_dir():
+            found.setdefault(int(match[1]), path)
+    return sorted(found.items())
+
+
 def _by_score(folder: Path) -> list[Path]:
     """List the checkpoints that have a score, the best first, of equal ones the earliest first."""
     scored = []
-    for path in checkpoint_folders(folder):
+    for _, path in _candidates(folder):
         try:
             meta = _read_meta(path)
         except InputError:  # Broken, so it has no score that could be trusted; `latest_checkpoint` tells of it.
             continue
         score = meta["meta"].get("score")
-        if isinstance(score, int | float) and math.isfinite(score):
+        if type(score) in (int, float) and math.isfinite(score):
             scored.append((-score, meta["step"], path))
     return [path for _, _, path in sorted(scored)]
 
@@ -286,7 +327,9 @@ def _remove(path: Path) -> None:
     if not path.exists():
         return
     if not path.name.endswith(_TEMPORARY):
-        path = path.rename(path.with_name(f"{path.name}.old{_TEMPORARY}"))
+        old = path.with_name(path.name + _OLD)
+        _remove(old)
+        path = path.rename(old)
     shutil.rmtree(path)
 
 

@@ -1,22 +1,35 @@
 """Where to compute, how exactly, and on what."""
 
+import contextlib
 import importlib.metadata
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 import srwm
-from srwm.errors import InputError
+from srwm.errors import InputError, RunError
 
-__all__ = ["at_once", "choose_device", "hardware", "load_rng_tensors", "rng_tensors", "set_deterministic", "set_tf32"]
+__all__ = [
+    "at_once",
+    "choose_device",
+    "full_memory_as_sentence",
+    "hardware",
+    "load_rng_tensors",
+    "rng_tensors",
+    "set_deterministic",
+    "set_tf32",
+]
 
 _CPU_FLOATS_AT_ONCE = 1 << 20
 """Of the largest tensor, on a CPU. The memory of larger ones goes back to the system each time, and comes again page by
 page, filled with zeros, which takes longer than the work on them."""
+
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "size calculation overflowed", "array is too big")
+"""What torch says on a CPU, where it has no class of its own for it."""
 
 
 def choose_device(name: str = "auto", *, local_rank: int = 0) -> torch.device:
@@ -88,6 +101,27 @@ def hardware(device: torch.device | str) -> dict[str, Any]:
             "cuda": torch.version.cuda,
         },
     }
+
+
+@contextlib.contextmanager
+def full_memory_as_sentence(what: Callable[[], str]) -> Iterator[None]:
+    """Turn torch's and Python's errors on a full memory into a `RunError` that says what to do.
+
+    Args:
+        what: says, when it has happened, what ran out of memory, and when.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise _no_memory(what()) from error
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, RunError | InputError) or not any(text in str(error) for text in _NO_MEMORY):
+            raise
+        raise _no_memory(what()) from error
+
+
+def _no_memory(what: str) -> RunError:
+    return RunError(f"{what}; take a smaller batch or model, or another device")
 
 
 def rng_tensors() -> dict[str, Tensor]:

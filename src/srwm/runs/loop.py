@@ -11,11 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from rich.console import Console
 from torch import Tensor
 
-from srwm.errors import InputError, RunError
+from srwm.errors import InputError
 
 from ._contract import LoopOptions, LoopResult, Trainer
 from ._nearest import did_you_mean
@@ -23,13 +22,13 @@ from ._progress import Display, Status
 from ._stop_signal import StopSignal
 from ._tensorboard import Scalars
 from .checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
-from .devices import rng_tensors
+from .devices import full_memory_as_sentence, rng_tensors
 from .gradient_watch import NonFiniteError
 from .metrics import MetricsLog, cut_metrics, read_metrics
 from .processes import Processes, any_true, broadcast_number, gather_tensors, run_on_main
 from .run_folder import RunFolder
 
-__all__ = ["LoopOptions", "LoopResult", "Trainer", "run_loop"]
+__all__ = ["LoopOptions", "LoopResult", "Trainer", "check_steps", "run_loop"]
 
 _RNG_OF = "rng-"
 """With a process's number behind it, the group of its random states; that of the main process is "rng"."""
@@ -69,30 +68,59 @@ def run_loop(
     processes = processes or Processes()
     console = console or Console(stderr=True)
     with contextlib.ExitStack() as stack:
-        run_on_main(processes, lambda: stack.enter_context(folder.lock()))
-        checkpoint = _starting_point(folder)
+        run_on_main(processes, lambda: None if folder.is_held else stack.enter_context(folder.lock()))
+        checkpoint = _starting_point(folder, options)
         step = 0 if checkpoint is None else checkpoint.step
         if checkpoint is not None:
-            trainer.load_tensors(_own_groups(checkpoint, processes))
-        run_on_main(processes, lambda: cut_metrics(folder.metrics_path, step))
+            _load(trainer, checkpoint, processes)
+        run_on_main(processes, lambda: _clear_up(folder, step, options))
         stop = stack.enter_context(StopSignal(at_once=processes.count == 1))
         loop = _Loop(trainer, folder, options, processes, stop, checkpoint, meta or {})
         # The others have read the old records before the main process adds new ones.
         run_on_main(processes, lambda: loop.open_files(stack))
         if processes.is_main and show_progress:
             loop.display = stack.enter_context(Display(loop.status, console, lambda: stop.requested))
-        try:
+        with full_memory_as_sentence(lambda: f"{processes.device} ran out of memory at step {loop.status.step}"):
             return loop.run()
-        except torch.OutOfMemoryError as error:
-            advice = "take a smaller batch or model, or another device"
-            raise RunError(f"{processes.device} ran out of memory at step {loop.status.step}; {advice}") from error
 
 
-def _starting_point(folder: RunFolder) -> Checkpoint | None:
+def check_steps(folder: RunFolder, options: LoopOptions) -> None:
+    """Refuse to go on with a run that has more steps behind it than it is to have in the end.
+
+    Raises:
+        InputError: if it has.
+    """
+    folders = checkpoint_folders(folder.checkpoints_path)
+    # The names say the steps; only where one is beyond does it matter whether its checkpoint is whole.
+    if folders and int(folders[-1].name.removeprefix("step-")) > options.total_steps:
+        _starting_point(folder, options)
+
+
+def _starting_point(folder: RunFolder, options: LoopOptions) -> Checkpoint | None:
     checkpoint = latest_checkpoint(folder.checkpoints_path)
     if checkpoint is None and checkpoint_folders(folder.checkpoints_path):
         raise InputError(f"no checkpoint in {folder.checkpoints_path} is whole; remove that folder to start again")
+    if checkpoint is not None and checkpoint.step > options.total_steps:
+        raise InputError(
+            f"{folder.path} has {checkpoint.step:,} steps behind it, and total_steps is {options.total_steps:,}; "
+            f"expected at least {checkpoint.step:,}: go on for longer, or train in another folder"
+        )
     return checkpoint
+
+
+def _clear_up(folder: RunFolder, step: int, options: LoopOptions) -> None:
+    """Take away what the process before wrote after its last checkpoint, and what it was killed in writing."""
+    cut_metrics(folder.metrics_path, step)
+    folder.remove_temporary()
+    prune(folder.checkpoints_path, options.keep_checkpoints)
+
+
+def _load(trainer: Trainer, checkpoint: Checkpoint, processes: Processes) -> None:
+    """Put a training where a checkpoint left it."""
+    try:
+        trainer.load_tensors(_own_groups(checkpoint, processes))
+    except InputError as error:
+        raise InputError(f"{checkpoint.path} cannot be gone on with: {error}") from error
 
 
 def _own_groups(checkpoint: Checkpoint, processes: Processes) -> dict[str, dict[str, Tensor]]:

@@ -13,7 +13,7 @@ import contextlib
 import fcntl
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from srwm.errors import InputError
 
 from ._json import json_bytes, read_object
 from ._nearest import did_you_mean
-from .atomic import failures_as_sentences, write_atomically
+from .atomic import failures_as_sentences, unreadable_as_sentence, write_atomically
 from .config import from_json, to_json
 
 __all__ = ["RunFolder"]
@@ -43,36 +43,37 @@ class RunFolder:
         kind: what was trained, for example "few-shot".
         config: the configuration as JSON values, for `srwm.runs.config.from_json`.
         version: the version of srwm that made the folder.
+        is_held: whether who opened it holds its lock for whoever works with this object; see `create`.
     """
 
     def __init__(self, path: Path, kind: str, config: dict[str, Any], version: str) -> None:
         self.path, self.kind, self.config, self.version = path, kind, config, version
+        self.is_held = False
 
     @classmethod
-    def create(cls, path: Path, config_json: Mapping[str, Any], *, kind: str) -> "RunFolder":
+    def create(
+        cls, path: Path, config_json: Mapping[str, Any], *, kind: str, hold: contextlib.ExitStack | None = None
+    ) -> "RunFolder":
         """Make the folder of a new run.
 
         Args:
             path: the folder; it may be there if it is empty.
             config_json: the whole configuration as JSON values.
             kind: what is trained, for example "few-shot".
+            hold: keeps the lock of the folder until it is closed; None to lock it only while it is written.
 
         Raises:
-            InputError: if there is a run already, or something else.
+            InputError: if there is a run already, or something else, or another process is at work in the folder.
             RunError: if the folder cannot be written.
         """
-        if (path / _CONFIG).exists():
-            raise InputError(f"{path} already holds a run; go on with it by --resume, or choose another folder")
-        if path.exists() and not path.is_dir():
-            raise InputError(f"{path} is a file; wanted a folder for the run")
-        # A crash just after the folder was made may have left the temporary file.
-        strangers = sorted(name for name in _names(path) if name != f".{_CONFIG}.tmp")
-        if strangers:
-            raise InputError(f"{path} holds {strangers[0]!r} but no run; choose a new folder or an empty one")
         folder = cls(path, kind, dict(config_json), srwm.__version__)
         with failures_as_sentences(path):
+            _check_new(path)
             path.mkdir(parents=True, exist_ok=True)
-        folder._write_config()
+        with folder._locked_for_writing(hold):
+            # Another process may have been quicker.
+            _check_new(path)
+            folder._write_config()
         return folder
 
     @classmethod
@@ -86,10 +87,11 @@ class RunFolder:
         Raises:
             InputError: if it holds no run, one of another kind, or one of a newer version.
         """
-        if not path.exists():
-            raise InputError(f"there is no run at {path}: the folder does not exist{_other_runs(path)}")
-        if not (path / _CONFIG).is_file():
-            raise InputError(f"{path} is not the folder of a run: it has no {_CONFIG}")
+        with unreadable_as_sentence(path):
+            if not path.exists():
+                raise InputError(f"there is no run at {path}: the folder does not exist{_other_runs(path)}")
+            if not (path / _CONFIG).is_file():
+                raise InputError(f"{path} is not the folder of a run: it has no {_CONFIG}")
         value = read_object(path / _CONFIG)
         for name, wanted in (("format", int), ("kind", str), ("version", str), ("config", dict)):
             if type(value.get(name)) is not wanted:
@@ -110,6 +112,8 @@ class RunFolder:
         kind: str,
         may_change: Sequence[str] = (),
         config_type: type | None = None,
+        check: Callable[["RunFolder"], None] | None = None,
+        hold: contextlib.ExitStack | None = None,
     ) -> "RunFolder":
         """Open the folder of a run to go on with it.
 
@@ -120,23 +124,40 @@ class RunFolder:
             may_change: dotted keys that may differ from before, for example "total_steps"; their new values are kept.
             config_type: the dataclass of the configuration, by which keys that an earlier version did not know yet
                 count as their defaults.
+            check: called before anything is written; raises `InputError` where the run cannot go on as is wanted.
+            hold: keeps the lock of the folder until it is closed; None to lock it only while it is written.
 
         Raises:
-            InputError: if it holds no run of this kind, or its configuration differs elsewhere; it names the keys.
+            InputError: if it holds no run of this kind, or its configuration differs elsewhere, naming the keys; or if
+                another process is training in it.
         """
         folder = cls.open(path, kind=kind)
-        known = folder.config if config_type is None else to_json(from_json(config_type, folder.config))
+        with folder._locked_for_writing(hold):
+            # Read again, for only now does nobody else write it.
+            folder.config = cls.open(path, kind=kind).config
+            folder._change_config(config_json, may_change, config_type, check)
+        return folder
+
+    def _change_config(
+        self,
+        config_json: Mapping[str, Any],
+        may_change: Sequence[str],
+        config_type: type | None,
+        check: Callable[["RunFolder"], None] | None,
+    ) -> None:
+        known = self.config if config_type is None else to_json(from_json(config_type, self.config))
         before, now = _flat(known), _flat(config_json)
         changed = [key for key in {**before, **now} if before.get(key, _ABSENT) != now.get(key, _ABSENT)]
         refused = [key for key in changed if key not in may_change]
         if refused:
             text = ", ".join(f"{key} was {_shown(before, key)} and is now {_shown(now, key)}" for key in refused[:4])
             more = f", and {len(refused) - 4} more" if len(refused) > 4 else ""
-            raise InputError(f"{path} was made with another configuration: {text}{more}; choose another folder")
+            raise InputError(f"{self.path} was made with another configuration: {text}{more}; choose another folder")
+        if check is not None:
+            check(self)
         if changed:
-            folder.config = dict(config_json)
-            folder._write_config()
-        return folder
+            self.config = dict(config_json)
+            self._write_config()
 
     @property
     def metrics_path(self) -> Path:
@@ -174,6 +195,16 @@ class RunFolder:
         """
         return read_object(self.result_path) if self.result_path.exists() else None
 
+    def remove_temporary(self) -> None:
+        """Remove the half-written files of a process that was killed; only who holds the lock may do so.
+
+        Raises:
+            RunError: if they cannot be removed.
+        """
+        with failures_as_sentences(self.path):
+            for path in sorted(self.path.glob(".*.tmp")):
+                path.unlink()
+
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in this folder; the lock goes with the process, however it ends.
@@ -194,9 +225,32 @@ class RunFolder:
         finally:
             os.close(descriptor)
 
+    @contextlib.contextmanager
+    def _locked_for_writing(self, hold: contextlib.ExitStack | None) -> Iterator[None]:
+        """Lock the folder; afterwards the lock is left to `hold`, where there is one and all went well."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self.lock())
+            yield
+            if hold is not None:
+                self.is_held = True
+                stack.callback(setattr, self, "is_held", False)
+                hold.enter_context(stack.pop_all())
+
     def _write_config(self) -> None:
         value = {"format": FORMAT, "kind": self.kind, "version": self.version, "config": self.config}
         write_atomically(self.path / _CONFIG, json_bytes(value))
+
+
+def _check_new(path: Path) -> None:
+    """Refuse a path where no run can begin."""
+    if (path / _CONFIG).exists():
+        raise InputError(f"{path} already holds a run; go on with it by --resume, or choose another folder")
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; wanted a folder for the run")
+    # A crash just after the folder was made may have left the temporary file.
+    strangers = sorted(name for name in _names(path) if name != f".{_CONFIG}.tmp")
+    if strangers:
+        raise InputError(f"{path} holds {strangers[0]!r} but no run; choose a new folder or an empty one")
 
 
 _ABSENT = object()

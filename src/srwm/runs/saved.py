@@ -4,27 +4,37 @@ An exported model is a folder with `weights.safetensors`, `model.json` (format n
 measured, and what else the kind needs to build it) and `README.md`, its card.
 """
 
+import contextlib
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from srwm.errors import InputError
 
 from ._json import read_object
-from .atomic import write_atomically
-from .checkpoint import best_checkpoint, latest_checkpoint
+from .atomic import unreadable_as_sentence, write_atomically
+from .checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint
 from .run_folder import RunFolder
+from .tensor_file import check_fits, copy_tensors, read_tensors
 
-__all__ = ["SavedModel", "kind_of", "load_weights", "read_model", "write_model"]
+__all__ = ["SavedModel", "build_saved", "kind_of", "load_weights", "read_model", "write_model"]
 
 FORMAT = 1
 """Number of the format of `model.json`."""
+
+_WEIGHTS = "weights.safetensors"
+_MORE_TENSORS = 64
+"""So many tensors may a model ask for beyond those of its file, before it is given up: which one is missing is then
+said by its name."""
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class SavedModel(NamedTuple):
@@ -35,11 +45,16 @@ class SavedModel(NamedTuple):
     about: dict[str, Any]
     """What else is said of it: the content of `model.json`, or what the checkpoint says of itself."""
     weights: dict[str, Tensor]
-    """Its weights, on the CPU; see `load_weights`."""
+    """Its weights, on the CPU; see `build_saved`."""
     path: Path
     """Where they come from: the folder of the model, or of the checkpoint."""
     file: Path
     """The file that `about` stands in."""
+
+    @property
+    def weights_file(self) -> Path:
+        """The file that the weights stand in."""
+        return self.path / _WEIGHTS
 
 
 def kind_of(path: Path) -> str | None:
@@ -51,7 +66,9 @@ def kind_of(path: Path) -> str | None:
         InputError: if the file that should say so is broken.
     """
     for name in ("model.json", "config.json"):
-        if (path / name).is_file():
+        with unreadable_as_sentence(path):
+            is_there = (path / name).is_file()
+        if is_there:
             kind = read_object(path / name).get("kind")
             return kind if isinstance(kind, str) else None
     return None
@@ -63,11 +80,13 @@ def read_model(path: Path, kind: str) -> SavedModel:
     Raises:
         InputError: if there is no model of this kind, or its files are broken.
     """
-    if (path / "model.json").is_file():
+    with unreadable_as_sentence(path):
+        holds_model, holds_run, is_there = ((path / name).exists() for name in ("model.json", "config.json", ""))
+    if holds_model:
         return _read_exported(path, kind)
-    if (path / "config.json").is_file():
+    if holds_run:
         return _read_run(path, kind)
-    if path.exists():
+    if is_there:
         raise InputError(f"{path} is neither the folder of a run nor that of an exported model")
     raise InputError(f"there is no model at {path}: the folder does not exist")
 
@@ -104,22 +123,69 @@ def write_model(
     }
     about = {"format": FORMAT, "kind": kind, "config": config, **(more or {}), "measured": dict(measured)}
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "weights.safetensors", safetensors.torch.save(tensors))
+    write_atomically(folder / _WEIGHTS, safetensors.torch.save(tensors))
     write_atomically(folder / "README.md", card.encode())
     # Last, because a folder is taken for a model by this file.
     write_atomically(folder / "model.json", (json.dumps(about, indent=2) + "\n").encode())
 
 
-def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
-    """Fill a model with weights, in place, and refuse those of another one."""
-    own = model.state_dict()
-    for name in sorted({*own, *weights}):
-        came, wanted = (list(each[name].shape) if name in each else "absent" for each in (weights, own))
-        if came != wanted:
-            raise InputError(f"{origin} is of another model: {name} is {came} there and {wanted} here")
+def build_saved(saved: SavedModel, make: Callable[[], M]) -> M:
+    """Make the network of a saved model and fill it with its weights.
+
+    What the configuration asks for is compared with the weights before any of it takes up memory: anyone can write a
+    configuration of a hundred million layers.
+
+    Args:
+        saved: what `read_model` gave.
+        make: makes the network of its configuration, with any weights.
+
+    Raises:
+        InputError: if the network cannot be made, or the weights are of another one, not finite or no floats.
+    """
+    try:
+        with torch.device("meta"), _tensors_at_most(len(saved.weights), saved):
+            blank = make()
+    except InputError:
+        raise
+    except (RuntimeError, TypeError, OverflowError) as error:
+        # Of torch, about sizes that it cannot count, and about options of a memory, which may be anything.
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{saved.file} describes a model that cannot be built: {reason}") from error
+    check_fits(blank.state_dict(), saved.weights, saved.weights_file, finite=True)
+    model = make()
     with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(weights[name])
+        for name, tensor in model.state_dict().items():
+            tensor.copy_(saved.weights[name])
+    return model
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path | str) -> None:
+    """Fill a model with weights, in place, and refuse those of another one and those that are no finite numbers."""
+    copy_tensors(model.state_dict(), weights, origin, finite=True)
+
+
+@contextlib.contextmanager
+def _tensors_at_most(count: int, saved: SavedModel) -> Iterator[None]:
+    """Stop the making of a network that has many more parameters than there are weights for."""
+    thread, made = threading.get_ident(), 0
+
+    def count_one(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal made
+        # The hook is torch's for all threads; others may make networks of their own.
+        if parameter is None or threading.get_ident() != thread:
+            return
+        made += 1
+        if made > count + _MORE_TENSORS:
+            raise InputError(
+                f"{saved.weights_file} is of another model: it holds {count} tensors, and {saved.file} asks for more "
+                f"than {made - 1}"
+            )
+
+    handle = register_module_parameter_registration_hook(count_one)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def _dtype(tensor: Tensor, half: bool) -> torch.dtype:
@@ -134,8 +200,8 @@ def _read_exported(folder: Path, kind: str) -> SavedModel:
     if not isinstance(about.get("config"), dict):
         raise InputError(f"{file} has no proper config")
     try:
-        weights = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
-    except (OSError, SafetensorError) as error:
+        weights = read_tensors((folder / _WEIGHTS).read_bytes(), folder / _WEIGHTS)
+    except (OSError, InputError) as error:
         raise InputError(f"the weights of the model in {folder} are broken: {error}") from error
     return SavedModel(about["config"], about, weights, folder, file)
 
@@ -143,7 +209,11 @@ def _read_exported(folder: Path, kind: str) -> SavedModel:
 def _read_run(folder: Path, kind: str) -> SavedModel:
     run = RunFolder.open(folder, kind=kind)
     checkpoint = best_checkpoint(run.checkpoints_path) or latest_checkpoint(run.checkpoints_path)
+    if checkpoint is None and checkpoint_folders(run.checkpoints_path):
+        raise InputError(f"the run in {folder} has no checkpoint that is whole; train again, or take another run")
     if checkpoint is None:
         raise InputError(f"the run in {folder} has no checkpoint yet")
+    if "weights" not in checkpoint.groups:
+        raise InputError(f"{checkpoint.path} holds no model: it has {', '.join(checkpoint.groups) or 'no tensors'}")
     weights = checkpoint.groups["weights"]
     return SavedModel(run.config, checkpoint.meta, weights, checkpoint.path, checkpoint.path / "meta.json")

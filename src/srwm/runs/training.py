@@ -1,5 +1,6 @@
 """Training a recipe in a run folder, from the choice of a device to `result.json`; a kind of run adds its own part."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -10,10 +11,11 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from .atomic import failures_as_sentences
 from .checkpoint import best_checkpoint
 from .config import to_json
-from .devices import choose_device, hardware, set_deterministic
-from .loop import LoopOptions, LoopResult, Trainer, run_loop
+from .devices import choose_device, full_memory_as_sentence, hardware, set_deterministic
+from .loop import LoopOptions, LoopResult, Trainer, check_steps, run_loop
 from .metrics import read_metrics
 from .processes import Processes, run_on_main, start_processes, stop_processes
 from .run_folder import RunFolder
@@ -94,12 +96,20 @@ def train_in_folder(
         RunError: if something fails on the way.
     """
     processes = start_processes(str(choose_device(device)))
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(stop_processes)
+        stack.enter_context(full_memory_as_sentence(lambda: f"{processes.device} ran out of memory"))
         place = torch.device(processes.device)
         set_deterministic(deterministic)
         trainer = make_trainer(place, processes)
+
+        def check(folder: RunFolder) -> None:
+            check_steps(folder, options)
+
+        # From before the first word is written to after the last one: nobody else may write here meanwhile.
         folder = run_on_main(
-            processes, lambda: open_run(path, config, kind=kind, may_change=may_change, resume=resume)
+            processes,
+            lambda: open_run(path, config, kind=kind, may_change=may_change, resume=resume, check=check, hold=stack),
         ) or RunFolder.open(path, kind=kind)
         result = run_loop(
             trainer,
@@ -120,8 +130,9 @@ def train_in_folder(
             "recipe": config.recipe,
             "seed": config.seed,
             "step": result.step,
-            "score": result.score,
-            "score_step": result.score_step,
+            # Of the weights that are tested: the checkpoint with the best score may be broken.
+            "score": None if best is None else best.meta["score"],
+            "score_step": None if best is None else best.step,
             "parameters": sum(p.numel() for p in trainer.model.parameters()),
             **finish(trainer),
             "seconds": round(training_seconds(folder), 1),
@@ -130,17 +141,27 @@ def train_in_folder(
         }
         folder.write_result(content)
         return result, content
-    finally:
-        stop_processes()
 
 
 def open_run(
-    path: Path, config: RunConfig, *, kind: str, may_change: Sequence[str] = (), resume: bool = False
+    path: Path,
+    config: RunConfig,
+    *,
+    kind: str,
+    may_change: Sequence[str] = (),
+    resume: bool = False,
+    check: Callable[[RunFolder], None] | None = None,
+    hold: contextlib.ExitStack | None = None,
 ) -> RunFolder:
-    """Make the folder of a run, or open the one that is to go on; see `RunFolder.resume`."""
-    if resume and (path / "config.json").exists():
-        return RunFolder.resume(path, to_json(config), kind=kind, may_change=may_change, config_type=type(config))
-    return RunFolder.create(path, to_json(config), kind=kind)
+    """Make the folder of a run, or open the one that is to go on; see `RunFolder.create` and `RunFolder.resume`."""
+    values = to_json(config)
+    with failures_as_sentences(path):
+        goes_on = resume and (path / "config.json").exists()
+    if not goes_on:
+        return RunFolder.create(path, values, kind=kind, hold=hold)
+    return RunFolder.resume(
+        path, values, kind=kind, may_change=may_change, config_type=type(config), check=check, hold=hold
+    )
 
 
 def training_seconds(folder: RunFolder) -> float:

@@ -8,7 +8,7 @@ import torch
 
 from srwm.errors import InputError
 from srwm.runs.config import from_json, to_json
-from srwm.runs.saved import load_weights, read_model, write_model
+from srwm.runs.saved import build_saved, read_model, write_model
 
 from .config import SequentialConfig
 from .model import StreamModel
@@ -27,8 +27,8 @@ def load_stream_model(path: str | Path, device: torch.device | str = "cpu") -> S
         InputError: if there is no such model, or its files are broken.
     """
     saved = read_model(Path(path), KIND)
-    model = build_model(from_json(SequentialConfig, saved.config))
-    load_weights(model, saved.weights, saved.path)
+    config = from_json(SequentialConfig, saved.config)
+    model = build_saved(saved, lambda: build_model(config))
     return model.to(device).eval()
 
 

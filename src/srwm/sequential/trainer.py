@@ -134,7 +134,7 @@ class SequentialTrainer(RecordedTrainer):
         """Go back to a checkpoint."""
         super().load_tensors(groups)
         if self._carried is not None:
-            self._carried.load_tensors(groups["carried"])
+            self._carried.load_tensors(groups.get("carried", {}))
 
     def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
         """Accuracy over all steps, and for each source over all and on the k-th instances of a class."""
