@@ -45,6 +45,8 @@ Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --stri
   srwm stream runs/my-run --demo strokes --steps 100000    # accuracy, speed and memory every 1000 images
 """
 
+_LONGEST_POLL_S = 86_400
+
 
 def add(parser: Parser, commands: "Commands[Parser]") -> None:
     """Add the command."""
@@ -103,8 +105,10 @@ def _stream(args: argparse.Namespace) -> int:
     import contextlib
 
     from srwm.data._lock import file_lock
+    from srwm.runs.atomic import failures_as_sentences
     from srwm.runs.devices import choose_device
     from srwm.sequential._live_requests import Stop
+    from srwm.sequential._live_saved import clear_leftovers
     from srwm.sequential._live_serve import ServeOptions, serve
     from srwm.sequential.live import LiveStream
     from srwm.sequential.saved import load_stream_model
@@ -126,7 +130,9 @@ def _stream(args: argparse.Namespace) -> int:
             stream = LiveStream(model, source=args.source)
         else:
             _make_folder(args.state)
-            stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            with failures_as_sentences(args.state / "lock"):
+                stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            clear_leftovers(args.state)
             stream = LiveStream.open(model, args.state, source=args.source)
             if stream.step:
                 print(f"Going on after step {stream.step:,}, saved in {args.state}.", file=sys.stderr)
@@ -158,8 +164,8 @@ def _check(args: argparse.Namespace) -> None:
             raise InputError(f"{option} needs {other} FOLDER")
     if args.skip_answered and (args.watch or args.demo):
         raise InputError("--skip-answered is for lines on standard input; --watch and --demo go on by themselves")
-    if args.poll < 0:
-        raise InputError(f"--poll {args.poll}; wanted 0 or more seconds")
+    if not 0 <= args.poll <= _LONGEST_POLL_S:
+        raise InputError(f"--poll {args.poll}; wanted 0 or more seconds, and at most a day ({_LONGEST_POLL_S:,})")
 
 
 def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":

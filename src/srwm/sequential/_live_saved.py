@@ -80,15 +80,28 @@ def save_stream(
 ) -> None:
     """Write a checkpoint of a stream, and remove old ones.
 
+    Each takes a number that no other has, also where the step is that of the last one (a label came meanwhile, or a
+    reset): so nothing needs to be removed before the new state is in its place.
+
     Raises:
         RunError: if it cannot be written.
     """
     record = _Record(digest, state is None, progress, position)
     tensors = dict(named_tensors(state or ()))
-    save_checkpoint(
-        folder, progress.step, {_GROUP: tensors}, {"kind": _KIND, "format": _FORMAT, "stream": to_json(record)}
-    )
+    newest = [int(path.name.rpartition("-")[2]) for path in checkpoint_folders(folder)[-1:]]
+    number = max([progress.step, *(each + 1 for each in newest)])
+    save_checkpoint(folder, number, {_GROUP: tensors}, {"kind": _KIND, "format": _FORMAT, "stream": to_json(record)})
     prune(folder, _KEPT)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what a save left behind that was killed; whoever calls this sees to it that no other process saves.
+
+    Raises:
+        RunError: if something cannot be removed.
+    """
+    # All that has its name is kept: which of it is whole only reading it tells.
+    prune(folder, max(1, len(checkpoint_folders(folder))))
 
 
 def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | None:
