@@ -4,7 +4,14 @@ import random
 import re
 from collections.abc import Iterator
 
-_HUGE = [bytes([255] * 8), (1 << 31).to_bytes(4, "little"), (1 << 62).to_bytes(8, "little"), b"9" * 400, b"-1", b"1e999"]
+_HUGE = [
+    bytes([255] * 8),
+    (1 << 31).to_bytes(4, "little"),
+    (1 << 62).to_bytes(8, "little"),
+    b"9" * 400,
+    b"-1",
+    b"1e999",
+]
 
 
 def mutations(data: bytes, count: int, seed: int) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Command
 
 if TYPE_CHECKING:
     from srwm.sequential._live_requests import Source, Stop
+    from srwm.sequential._live_saved import Position
     from srwm.sequential.live import LiveStream
 
 _EPILOG = """\
@@ -192,12 +193,21 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
             stream.model,
             switch_every=args.switch_every,
             seed=args.seed,
-            start=int(saved.answered) if saved is not None and goes_on else 0,
+            start=_answered(saved) if saved is not None and goes_on else 0,
             data=args.data,
         )
     goes_on = args.skip_answered and saved is not None and saved.input == _live_requests.JsonLines.name
-    skip = int(saved.answered) if saved is not None and goes_on else 0
+    skip = _answered(saved) if saved is not None and goes_on else 0
     return _live_requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
+
+
+def _answered(saved: "Position") -> int:
+    """Up to where an input was answered that is counted."""
+    from srwm.errors import InputError
+
+    if not isinstance(saved.answered, int):
+        raise InputError(f"the saved state is broken: answered is {saved.answered!r}; expected a number")
+    return saved.answered
 
 
 def _make_folder(path: Path) -> None:

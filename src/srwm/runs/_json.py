@@ -8,6 +8,15 @@ from typing import Any, NoReturn
 
 from srwm.errors import InputError
 
+from .reading import read_file
+
+MOST_BYTES = 1 << 25
+"""Bytes of the largest file of JSON that is read."""
+MOST_NESTED = 100
+"""How deep objects and lists may stand in one another: what is read can then be written and shown, too."""
+MOST_DIGITS = 300
+"""Digits of the longest whole number: every other one is a float as well."""
+
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:
     """Write an object as indented JSON; equal values give equal bytes.
@@ -26,7 +35,9 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
         ValueError: if the text is not one JSON object, with the reason.
     """
     try:
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats)
+        value = json.loads(
+            text, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_no_repeats
+        )
     except UnicodeDecodeError:
         raise ValueError("it is not UTF-8 text") from None
     except json.JSONDecodeError as error:
@@ -35,6 +46,8 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("it does not hold an object in braces")
+    if _is_nested_too_deeply(value):
+        raise ValueError(f"it is nested too deeply; expected at most {MOST_NESTED} levels")
     return value
 
 
@@ -44,10 +57,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if it cannot be read or holds something else.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    data = read_file(path, MOST_BYTES)
     try:
         return parse_object(data)
     except ValueError as error:
@@ -61,8 +71,33 @@ def _no_constant(name: str) -> NoReturn:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is too large a number")
+        raise ValueError(f"{_short(text)} is too large a number")
     return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"{_short(text)} is too large a number")
+    return int(text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:20]}... ({len(text):,} digits)"
+
+
+def _is_nested_too_deeply(value: Any) -> bool:
+    """Whether objects and lists stand deeper in one another than is read; without calls in calls, for it may be so."""
+    level = [value]
+    for _ in range(MOST_NESTED):
+        level = [
+            part
+            for each in level
+            for part in (each.values() if isinstance(each, dict) else each)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
