@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from srwm.data.random import random_bits
 from srwm.fewshot import augment
 from srwm.fewshot.augment import episode_keys, jitter, mirror
 
@@ -171,15 +170,3 @@ def test_each_purpose_of_each_episode_has_keys_of_its_own(monkeypatch):
     # The change of the episode and whether it is mirrored, the changes of the images, and which of these are mirrored.
     assert len(keys) == 20 * 8 * 4
     assert len(keys.unique()) == len(keys)
-
-
-def test_no_two_changes_of_an_episode_or_its_images_are_drawn_alike():
-    keys = episode_keys(2000, seed=0, stream=1, step=torch.tensor(0))
-    of_episode = augment._matrices(keys, 1, 1.0, turn=1.0, stretch=0.3, shift=0.1)[:, 0]
-    of_image = augment._matrices(keys + 2, 1, 1.0, turn=1.0, stretch=0.3, shift=0.1)[:, 0]
-    is_mirrored = (random_bits(keys + 1, (1,)) % 2).double()
-    numbers = torch.cat([of_episode.flatten(1), of_image.flatten(1), is_mirrored], dim=1).double()
-    between = torch.corrcoef(numbers.T)
-    # A turn and a shear both move a picture's corner; what belongs to two purposes is drawn apart.
-    apart = [*between[:6, 6:].flatten().tolist(), *between[6:12, 12].tolist()]
-    assert max(map(abs, apart)) < 0.1
