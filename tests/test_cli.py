@@ -279,3 +279,28 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_computed(
     status, out, err = run(argv, capsys)
     assert (status in (1, 2), out) == (True, "")
     assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["inspect", "omniglot-1shot", "--source", "strokes", "--episodes", "1" + "0" * 12], "wanted 1 to 10,000"),
+        (
+            ["inspect", "omniglot-1shot", "--source", "strokes", "--shots", "7"],
+            "cannot be shown such episodes: ",
+        ),
+        (["evaluate", "omniglot-1shot", "--source", "strokes", "--shots", "7"], "cannot be tested on such episodes: "),
+    ],
+)
+def test_numbers_that_no_episode_has_are_a_sentence(argv, sentence, capsys):
+    status, out, err = run(argv, capsys)
+    assert (status, out) == (2, "")
+    assert sentence in err
+
+
+def test_a_name_that_is_no_text_can_be_printed(tmp_path):
+    folder = few_shot_run(tmp_path / os.fsdecode(b"run\xff"))
+    words = [sys.executable, "-m", "srwm.cli", "report", str(folder)]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"run\\udcff/report.html\n")

@@ -7,6 +7,7 @@ from itertools import count
 
 import pytest
 
+from srwm.errors import RunError
 from srwm.sequential import _live_saved
 from srwm.sequential._live_saved import Position
 from srwm.sequential.live import LiveStream
@@ -122,6 +123,18 @@ def test_a_kill_at_any_disk_call_of_the_cleaning_keeps_the_state(model, tmp_path
             _live_saved.clear_leftovers(folder)
         assert LiveStream.open(model, folder).position.answered == 1
     assert not list(folder.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("what", ["link", "file"])
+def test_a_leftover_that_no_save_made_is_a_sentence_and_is_not_followed(model, tmp_path, what):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "note").touch()
+    (tmp_path / "state").mkdir()
+    place = tmp_path / "state" / "step-000000002.tmp"
+    place.symlink_to(tmp_path / "mine") if what == "link" else place.touch()
+    with pytest.raises(RunError, match=r"state cannot be written: (Cannot call rmtree|Not a directory)"):
+        _live_saved.clear_leftovers(tmp_path / "state")
+    assert (tmp_path / "mine" / "note").exists()
 
 
 def test_a_second_save_at_one_step_is_the_one_that_is_found(model, tmp_path):

@@ -36,14 +36,17 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
     model = load_model(name, device=device)
     config = model.config
     channels, size, _ = model.image_shape
-    task = dataclasses.replace(
-        config.task,
-        source=options.source or config.task.source,
-        shots=options.shots or config.task.shots,
-        image_size=size,
-        channels=channels,
-        invert=config.task.invert if options.source is None else bool(options.invert),
-    )
+    try:
+        task = dataclasses.replace(
+            config.task,
+            source=options.source or config.task.source,
+            shots=options.shots or config.task.shots,
+            image_size=size,
+            channels=channels,
+            invert=config.task.invert if options.source is None else bool(options.invert),
+        )
+    except ValueError as error:
+        raise InputError(f"{name} cannot be tested on such episodes: {error}") from error
     images = image_loader(task, options.data)(options.split or "test").to(device)
     tested = evaluate(model, images, task, sets=sets, episodes=episodes, seed=options.seed)
     content = {"model": name, "task": dataclasses.asdict(task), **dataclasses.asdict(tested)}
