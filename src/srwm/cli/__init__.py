@@ -4,7 +4,6 @@ Each handler imports what it needs when it runs, so that `srwm --help` answers a
 """
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -45,9 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not hasattr(args, "run"):
         args.parser.missing_command()
     _prepare_for_torch()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files may hold bytes that are no text; they are printed as such.
-        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = args.run(args)
         sys.stdout.flush()

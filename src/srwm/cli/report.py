@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Commands, Parser, printable
 
 _EPILOG = """\
 One HTML file that needs no network: figures beside the paper's, curves, the pictures of `srwm inspect` where there are
@@ -37,5 +37,5 @@ def _report(args: argparse.Namespace) -> int:
     if out.exists() and not out.is_file():
         raise InputError(f"--out {out} is no file; expected the name of one, or of none that is there yet")
     for path in write_report(runs, out, args.tables):
-        print(path)
+        print(printable(path))
     return EXIT_OK
