@@ -58,9 +58,9 @@ def load(folder: Path) -> Inspection:
     except SafetensorError as error:
         raise InputError(f"the tensors of the record in {folder} are broken: {error}") from error
     try:
-        about = read_part(_About, {name: value for name, value in about.items() if name != "format"}, "")
-        matrices = tuple(_matrix(words, place, tensors) for place, words in enumerate(about.matrices))
-        return Inspection(matrices, about.every)
+        said = read_part(_About, {name: value for name, value in about.items() if name != "format"}, "")
+        matrices = tuple(_matrix(words, place, tensors) for place, words in enumerate(said.matrices))
+        return Inspection(matrices, said.every)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{folder / REST} does not fit its tensors: {type(error).__name__} {error}") from error
 
