@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from report.test_report import few_shot_run
 from srwm import __version__, doctor
 from srwm.cli import main
 
@@ -223,3 +224,83 @@ def test_ctrl_c_exits_130(capsys, monkeypatch):
     status, _, err = run(["doctor"], capsys)
     assert status == 130
     assert err == "Interrupted.\n"
+
+
+LONG = "LONG"
+"""Stands for a name that no file system takes."""
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["evaluate", LONG],
+        ["report", LONG],
+        ["report", "RUN", "--out", LONG],
+        ["report", "RUN", "--tables", LONG],
+        ["inspect", LONG],
+        ["inspect", "omniglot-1shot", "--source", "strokes", "--shots", "1", "--no-plots", "--save", "--out", LONG],
+        ["watch", LONG],
+        ["sweep", "omniglot-1shot", "--out", LONG],
+        ["sweep", "--resume", "--out", LONG],
+        ["export", LONG, "out"],
+        ["export", "RUN", LONG],
+        ["export", "omniglot-1shot", LONG, "--format", "torch"],
+        ["stream", LONG],
+        ["bench", "ops", "--json", LONG],
+    ],
+    ids=" ".join,
+)
+def test_a_path_that_is_too_long_is_a_sentence(argv, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few_shot_run(tmp_path / "run")
+    status, _, err = run([{"RUN": "run", LONG: "x" * 300}.get(word, word) for word in argv], capsys)
+    assert status in (1, 2)
+    assert err.startswith(f"srwm {argv[0]}")
+    assert "File name too long" in err or "has no checkpoint yet" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["bench", "ops", "--json", "nowhere/speed.json"], "there is no folder nowhere"),
+        (["bench", "fewshot", "omniglot-1shot", "--json", "."], "--json . is a folder"),
+        (["report", "run", "--out", "/dev/null"], "--out /dev/null is no file"),
+        (["report", "run", "--out", "run/checkpoints"], "--out run/checkpoints is no file"),
+        (["report", "run", "--tables", "run/metrics.jsonl"], "run/metrics.jsonl cannot be written: File exists"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_computed(
+    argv, sentence, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    few_shot_run(tmp_path / "run")
+    (tmp_path / "run" / "checkpoints").mkdir()
+    status, out, err = run(argv, capsys)
+    assert (status in (1, 2), out) == (True, "")
+    assert sentence in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["inspect", "omniglot-1shot", "--source", "strokes", "--episodes", "1" + "0" * 12], "wanted 1 to 10,000"),
+        (
+            ["inspect", "omniglot-1shot", "--source", "strokes", "--shots", "7"],
+            "cannot be shown such episodes: ",
+        ),
+        (["evaluate", "omniglot-1shot", "--source", "strokes", "--shots", "7"], "cannot be tested on such episodes: "),
+    ],
+)
+def test_numbers_that_no_episode_has_are_a_sentence(argv, sentence, capsys):
+    status, out, err = run(argv, capsys)
+    assert (status, out) == (2, "")
+    assert sentence in err
+
+
+def test_a_name_that_is_no_text_can_be_printed(tmp_path):
+    folder = few_shot_run(tmp_path / os.fsdecode(b"run\xff"))
+    words = [sys.executable, "-m", "srwm.cli", "report", str(folder)]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"run\\udcff/report.html\n")

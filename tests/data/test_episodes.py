@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
+from srwm.data import Episodes, ImageSet, check_enough, draw_episodes, episodes
 from srwm.errors import InputError
 
 from .test_random import chi_squared
@@ -176,3 +176,37 @@ def test_too_few_images_get_a_sentence_that_names_the_class():
 def test_nothing_at_all_gets_a_sentence(name):
     with pytest.raises(InputError, match=f"{name}=0; wanted at least 1"):
         draw(**{name: 0})
+
+
+def test_each_purpose_of_each_episode_has_a_key_of_its_own(monkeypatch):
+    drawn = []
+    for name in ("random_bits", "random_integers"):
+        whole = getattr(episodes, name)
+
+        def noted(key, shape, whole=whole):
+            drawn.append(key.flatten())
+            return whole(key, shape)
+
+        monkeypatch.setattr(episodes, name, noted)
+    draw(torch.arange(30), batch_size=16, ways=3, shots=1, queries=5)
+    keys = torch.cat(drawn)
+    # Of each episode: its classes, the images of each class, the order of the support, two rounds of queries.
+    assert len(keys) == 30 * 16 * (1 + 3 + 1 + 2)
+    assert len(keys.unique()) == len(keys)
+
+
+def test_the_order_of_the_support_says_nothing_about_classes_images_and_the_query():
+    """One key for two purposes would make one follow from the other."""
+    drawn = draw(torch.arange(60), counts=[6] * 6, ways=3, shots=2, queries=1, batch_size=64)
+    numbers = {
+        "order": drawn.support_labels[..., 0],
+        "class": class_of(drawn.support, [6] * 6)[..., 0],
+        "query": drawn.query_labels[..., 0],
+        "image": drawn.support[..., 0] % 6,
+    }
+    for one, other in itertools.combinations(numbers.values(), 2):
+        together = torch.zeros(int(one.max()) + 1, int(other.max()) + 1, dtype=torch.float64)
+        together.index_put_((one.flatten(), other.flatten()), torch.ones(one.numel(), dtype=torch.float64), True)
+        expected = together.sum(dim=1, keepdim=True) * together.sum(dim=0) / together.sum()
+        # With at most 25 degrees of freedom, 52.6 is passed once in a thousand times.
+        assert ((together - expected) ** 2 / expected).sum() < 52.6

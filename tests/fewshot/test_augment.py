@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from srwm.fewshot import augment
 from srwm.fewshot.augment import episode_keys, jitter, mirror
 
 
@@ -149,3 +150,23 @@ def test_a_part_of_a_batch_is_mirrored_as_in_the_whole():
     whole = mirrored(pictures, seed=2, step=7)
     part = mirrored(pictures[4:], seed=2, step=7, first=4)
     assert torch.equal(part, whole[4:])
+
+
+def test_each_purpose_of_each_episode_has_keys_of_its_own(monkeypatch):
+    """What is drawn from one key is the same numbers again: a turn would follow from whether it is mirrored."""
+    drawn = []
+    whole = augment.random_bits
+
+    def noted(key, shape):
+        drawn.append(key.flatten())
+        return whole(key, shape)
+
+    monkeypatch.setattr(augment, "random_bits", noted)
+    for step in range(20):
+        keys = episode_keys(8, seed=0, stream=1, step=torch.tensor(step))
+        pictures = images(8)
+        mirror(jitter(pictures, keys, each_image=1.0, each_episode=1.0), keys)
+    keys = torch.cat(drawn)
+    # The change of the episode and whether it is mirrored, the changes of the images, and which of these are mirrored.
+    assert len(keys) == 20 * 8 * 4
+    assert len(keys.unique()) == len(keys)

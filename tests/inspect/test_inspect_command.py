@@ -137,7 +137,7 @@ def test_the_margin_is_the_best_score_less_the_mean_of_the_others():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--episodes", "0"], "episodes=0; wanted at least 1"),
+        (["--episodes", "0"], "episodes=0; wanted 1 to 10,000"),
         (["--shots", "6"], "to learn from"),
         (["--every", "0"], "every=0"),
         (["--every", "9"], "no step was recorded of 4"),

@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import os
 
 import pytest
 import torch
 from watched_layers import LAYERS, inputs, resets
 
+from mutations import mutations
 from srwm.errors import InputError, RunError
 from srwm.inspect import Inspection, Recorder
 
@@ -54,7 +56,10 @@ def test_broken_records_are_refused_with_a_sentence(inspection, tmp_path):
     rest = json.loads((tmp_path / "record.json").read_text())
     for change, sentence in (
         ({"format": 9}, "is of format 9; this version reads 1"),
-        ({"matrices": [{**rest["matrices"][0], "kind": "odd"}]}, "kind='odd'"),
+        ({"matrices": [{**rest["matrices"][0], "kind": "odd"}]}, "kind is 'odd'"),
+        ({"matrices": [5]}, r"matrices\[0\] is 5"),
+        ({"matrices": [{**rest["matrices"][0], "rows": [0]}]}, "has shape"),
+        ({"matrices": [{**rest["matrices"][0], "columns": ["a"]}]}, "wanted a whole number"),
         ({"matrices": rest["matrices"] * 2}, "does not fit its tensors"),
         ({"every": None}, "does not fit its tensors"),
     ):
@@ -71,3 +76,24 @@ def test_a_place_that_cannot_be_written_is_named(inspection, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="file"):
         inspection.save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("file", ["record.json", "record.safetensors"])
+def test_mutated_records_are_read_or_refused(inspection, tmp_path, file):
+    inspection.save(tmp_path)
+    outcomes = set()
+    for mutated in mutations((tmp_path / file).read_bytes(), 1000, seed=1):
+        (tmp_path / file).write_bytes(mutated)
+        try:
+            outcomes.add(type(Inspection.load(tmp_path)))
+        except InputError:
+            outcomes.add(InputError)
+    assert outcomes == {Inspection, InputError}
+
+
+def test_a_record_that_is_a_pipe_is_refused(inspection, tmp_path):
+    inspection.save(tmp_path)
+    (tmp_path / "record.safetensors").unlink()
+    os.mkfifo(tmp_path / "record.safetensors")
+    with pytest.raises(InputError, match="is not a file but a pipe"):
+        Inspection.load(tmp_path)

@@ -1,6 +1,8 @@
 """`srwm stream --watch`: images and labels of a folder, each once it is complete."""
 
+import contextlib
 import os
+import socket
 
 import pytest
 
@@ -102,7 +104,52 @@ def test_an_image_whose_name_comes_too_late_is_told_of(watch, tmp_path):
     assert looked(watch) == []
 
 
-def test_an_image_that_is_taken_away_holds_nobody_up(watch, tmp_path):
-    os.symlink(tmp_path / "nowhere", tmp_path / "a.png")
+def test_an_image_that_is_taken_away_holds_nobody_up(watch, tmp_path, monkeypatch):
     (tmp_path / "b.png").write_bytes(b"1")
+    # Listed, and gone before it is looked at.
+    monkeypatch.setattr(watch, "_names", lambda: (0, ["a.png", "b.png"]))
     assert [looked(watch), looked(watch)] == [[], ["b.png"]]
+
+
+def test_what_is_no_file_gets_a_sentence_in_its_turn(stream, tmp_path):
+    folder = tmp_path / "inbox"
+    write_pictures(folder, 1)
+    os.mkfifo(folder / "0001.png")
+    os.symlink("/dev/zero", folder / "0002.png")
+    os.symlink(folder / "nowhere", folder / "0003.png")
+    os.symlink(folder / "0004.png", folder / "0004.png")
+    (folder / "0005.png").mkdir()
+    os.symlink("/dev/zero", folder / "0000.label.txt")
+    with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(folder):
+        made.bind("0006.png")
+    (folder / "0007.png").write_bytes(b"")
+    status, printed, _ = stream(["--watch", folder, "--once", "--poll", "0"])
+    assert status == 1
+    sentences = {line["file"]: line["error"].rpartition(line["file"])[2] for line in printed[1:]}
+    assert sentences == {
+        "0001.png": " is not a file but a pipe, a socket or a device; expected a file",
+        "0002.png": " is not a file but a pipe, a socket or a device; expected a file",
+        "0003.png": " cannot be read: No such file or directory",
+        "0004.png": " cannot be read: Too many levels of symbolic links",
+        "0005.png": " is not a file but a folder; expected a file",
+        "0006.png": " cannot be read: No such device or address",
+        "0007.png": sentences["0007.png"],
+    }
+    assert "is not an image that can be read" in sentences["0007.png"]
+
+
+def test_labels_that_are_no_files_or_no_text_get_a_sentence(stream, tmp_path):
+    folder = tmp_path / "inbox"
+    write_pictures(folder, 4)
+    (folder / "0000.label.txt").mkdir()
+    os.symlink(folder / "nowhere", folder / "0001.label.txt")
+    (folder / "0002.label.txt").write_bytes(b"\xff")
+    (folder / "0003.label.txt").write_bytes(b"x" * 2000)
+    status, printed, _ = stream(["--watch", folder, "--once", "--poll", "0"])
+    assert status == 1
+    assert [line["error"].rpartition("txt")[2] for line in printed if "error" in line] == [
+        " is not a file but a folder; expected a file",
+        " cannot be read: No such file or directory",
+        " is not UTF-8 text: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+        " is too large; expected at most 1,024 bytes",
+    ]

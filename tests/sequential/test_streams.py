@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from srwm.sequential import Bank, draw_streams
+from srwm.data import episodes
+from srwm.sequential import Bank, draw_streams, streams
 from srwm.sequential.streams import rotations
 
 from .tiny import bank, config
@@ -183,3 +184,62 @@ def test_labels_are_permuted_at_random():
 def test_rotations_let_each_come_first_once():
     assert rotations(1) == [(0,)]
     assert rotations(3) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+
+
+def dependence(one, other):
+    """Chi-squared of two drawn numbers against independence, and its degrees of freedom."""
+    together = torch.zeros(int(one.max()) + 1, int(other.max()) + 1, dtype=torch.float64)
+    together.index_put_((one, other), torch.ones(len(one), dtype=torch.float64), accumulate=True)
+    expected = together.sum(dim=1, keepdim=True) * together.sum(dim=0) / together.sum()
+    return float(((together - expected) ** 2 / expected).sum()), (together.shape[0] - 1) * (together.shape[1] - 1)
+
+
+@pytest.mark.parametrize("sources", [2, 3])
+def test_the_order_says_nothing_about_the_trims(sources):
+    """One key for both would make them so: the source that is drawn first by the smallest number is trimmed least."""
+    names = ("a", "b", "c")[:sources]
+    drawn = draw(torch.arange(3000), images=bank(sources), batch_size=1, stream={"sources": names, "order": "random"})
+    kept = torch.stack([(drawn.mask & (drawn.segment == i)).sum(dim=-1)[:, 0] for i in range(sources)])
+    first = drawn.source[:, 0, 0]
+    for of_segment in kept:
+        chi_squared, freedom = dependence(first, of_segment - of_segment.min())
+        assert freedom == 5 * (sources - 1)
+        assert chi_squared < 30  # 20.5 and 29.6 are passed once in a thousand times
+
+
+def test_neither_order_nor_trims_say_anything_about_images_and_labels():
+    drawn = draw(torch.arange(3000), batch_size=1, stream={"order": "random"})
+    trims = 12 - (drawn.mask & (drawn.segment == 0)).sum(dim=-1)[:, 0]
+    numbers = {"order": drawn.source[:, 0, 0], "trims": trims}
+    pictures = {"label": drawn.labels[:, 0, 0], "place": drawn.place[:, 0, 0] % 6}
+    for number in numbers.values():
+        for picture in pictures.values():
+            chi_squared, freedom = dependence(number, picture)
+            assert freedom <= 25
+            assert chi_squared < 53  # of 25 degrees of freedom, passed once in a thousand times
+
+
+@pytest.fixture
+def keys_in_use(monkeypatch):
+    """Every key from which a random number is drawn, in the order of the draws."""
+    drawn = []
+    for module in (streams, episodes):
+        for name in ("random_bits", "random_integers"):
+            whole = getattr(module, name)
+
+            def noted(key, shape, whole=whole):
+                drawn.append(key.flatten())
+                return whole(key, shape)
+
+            monkeypatch.setattr(module, name, noted)
+    return drawn
+
+
+@pytest.mark.parametrize("order", ["random", "alternating"])
+def test_no_two_purposes_share_a_key(keys_in_use, order):
+    draw(torch.arange(20), stream={"order": order}, parts=2)
+    keys = torch.cat(keys_in_use)
+    # The order and the trims, each part of each step; of each source and row classes, images, support and queries.
+    of_parts = 20 * 2 * (2 if order == "random" else 1)
+    assert len(keys) == of_parts + 2 * 20 * 4 * (1 + 3 + 1 + 1)
+    assert len(keys.unique()) == len(keys)

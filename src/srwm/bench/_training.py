@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from srwm.runs.atomic import failures_as_sentences
 from srwm.runs.config import override
 from srwm.runs.devices import choose_device, hardware, set_deterministic
 from srwm.runs.loop import LoopOptions, Trainer
@@ -77,7 +78,8 @@ def bench_training(
     console.print(f"{about['device']}, torch {about['versions']['torch']}, {about['date']}{note}")
     if json_path is not None:
         content = {"about": about, "rows": [asdict(row) for row in rows]}
-        json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        with failures_as_sentences(json_path):
+            json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return 0
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from torch import Tensor
 
 from srwm.ops import Backend, available_backends, delta_rule, self_referential
+from srwm.runs.atomic import failures_as_sentences
 from srwm.runs.devices import hardware
 
 from ._measure import interleaved_ms, peak_bytes
@@ -113,7 +114,8 @@ def bench_ops(device: str = "auto", json_path: Path | None = None, quick: bool =
     _print(console, rows, about)
     if json_path is not None:
         results = [{**asdict(row), "times_faster": row.times_faster(), "of_fla": row.of_fla()} for row in rows]
-        json_path.write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
+        with failures_as_sentences(json_path):
+            json_path.write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
         console.print(f"written to {json_path}")
     return 0
 

@@ -61,6 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RunError as error:
         print(f"{args.parser.prog}: {error}", file=sys.stderr)
         return EXIT_FAILED
+    except OSError as error:
+        # A path that the system does not take, wherever it was first looked at: one that is too long, or in a folder
+        # that may not be read. Errors without a path are our own.
+        if error.filename is None:
+            raise
+        print(f"{args.parser.prog}: {os.fsdecode(error.filename)} cannot be used: {error.strerror}", file=sys.stderr)
+        return EXIT_USAGE
     return status
 
 

@@ -4,12 +4,18 @@ import argparse
 import difflib
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 Commands = argparse._SubParsersAction
 """Where the sub-commands of a parser are added."""
+
+
+def printable(path: Path) -> str:
+    """A path as text that any terminal takes: its name may hold bytes that are no text."""
+    return str(path).encode(errors="backslashreplace").decode()
 
 
 class Parser(argparse.ArgumentParser):

@@ -34,8 +34,20 @@ def _subject(
         "--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to run (default: auto)"
     )
     subject.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
-    subject.set_defaults(run=run)
+    subject.set_defaults(run=lambda args: run(_checked(args)))
     return subject
+
+
+def _checked(args: argparse.Namespace) -> argparse.Namespace:
+    """Refuse a file that cannot be written before minutes are spent on what should stand in it."""
+    from srwm.errors import InputError
+
+    path = args.json
+    if path is not None and path.is_dir():
+        raise InputError(f"--json {path} is a folder; expected the name of a file")
+    if path is not None and not path.parent.is_dir():
+        raise InputError(f"--json {path}: there is no folder {path.parent}; make it first, or choose another")
+    return args
 
 
 def _bench_fewshot(args: argparse.Namespace) -> int:

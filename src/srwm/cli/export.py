@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Commands, Parser, printable
 
 _LICENCE = "Apache-2.0"
 _EPILOG = """\
@@ -55,7 +55,7 @@ def _export(args: argparse.Namespace) -> int:
         _export_run(args, args.out)
     else:
         _deploy(args)
-    print(args.out)
+    print(printable(args.out))
     return EXIT_OK
 
 

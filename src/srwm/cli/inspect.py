@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from srwm.errors import InputError
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Commands, Parser, printable
 
 if TYPE_CHECKING:
     from srwm.inspect.watched import Watched
@@ -115,7 +115,7 @@ def _inspect(args: argparse.Namespace) -> int:
         console.print(summary_table(record))
     console.print(summary_note(watched.inspection), highlight=False)
     for file in files:
-        console.print(str(file), soft_wrap=True, highlight=False)
+        console.print(printable(file), soft_wrap=True, highlight=False)
     return EXIT_OK
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Commands, Parser, printable
 
 _EPILOG = """\
 One HTML file that needs no network: figures beside the paper's, curves, the pictures of `srwm inspect` where there are
@@ -28,10 +28,14 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
+    from srwm.errors import InputError
     from srwm.report import read_runs, write_report
 
     runs = read_runs(args.runs)
     out = args.out or (args.runs[0] if len(args.runs) == 1 else Path()) / "report.html"
+    # The page takes the place of what is there: that must be no device, such as /dev/null.
+    if out.exists() and not out.is_file():
+        raise InputError(f"--out {out} is no file; expected the name of one, or of none that is there yet")
     for path in write_report(runs, out, args.tables):
-        print(path)
+        print(printable(path))
     return EXIT_OK

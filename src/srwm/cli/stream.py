@@ -9,6 +9,7 @@ from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Command
 
 if TYPE_CHECKING:
     from srwm.sequential._live_requests import Source, Stop
+    from srwm.sequential._live_saved import Position
     from srwm.sequential.live import LiveStream
 
 _EPILOG = """\
@@ -44,6 +45,8 @@ Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --stri
   srwm stream runs/my-run --watch inbox --state my-state
   srwm stream runs/my-run --demo strokes --steps 100000    # accuracy, speed and memory every 1000 images
 """
+
+_LONGEST_POLL_S = 86_400
 
 
 def add(parser: Parser, commands: "Commands[Parser]") -> None:
@@ -103,8 +106,10 @@ def _stream(args: argparse.Namespace) -> int:
     import contextlib
 
     from srwm.data._lock import file_lock
+    from srwm.runs.atomic import failures_as_sentences
     from srwm.runs.devices import choose_device
     from srwm.sequential._live_requests import Stop
+    from srwm.sequential._live_saved import clear_leftovers
     from srwm.sequential._live_serve import ServeOptions, serve
     from srwm.sequential.live import LiveStream
     from srwm.sequential.saved import load_stream_model
@@ -126,7 +131,9 @@ def _stream(args: argparse.Namespace) -> int:
             stream = LiveStream(model, source=args.source)
         else:
             _make_folder(args.state)
-            stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            with failures_as_sentences(args.state / "lock"):
+                stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            clear_leftovers(args.state)
             stream = LiveStream.open(model, args.state, source=args.source)
             if stream.step:
                 print(f"Going on after step {stream.step:,}, saved in {args.state}.", file=sys.stderr)
@@ -158,8 +165,8 @@ def _check(args: argparse.Namespace) -> None:
             raise InputError(f"{option} needs {other} FOLDER")
     if args.skip_answered and (args.watch or args.demo):
         raise InputError("--skip-answered is for lines on standard input; --watch and --demo go on by themselves")
-    if args.poll < 0:
-        raise InputError(f"--poll {args.poll}; wanted 0 or more seconds")
+    if not 0 <= args.poll <= _LONGEST_POLL_S:
+        raise InputError(f"--poll {args.poll}; wanted 0 or more seconds, and at most a day ({_LONGEST_POLL_S:,})")
 
 
 def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":
@@ -186,12 +193,21 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
             stream.model,
             switch_every=args.switch_every,
             seed=args.seed,
-            start=int(saved.answered) if saved is not None and goes_on else 0,
+            start=_answered(saved) if saved is not None and goes_on else 0,
             data=args.data,
         )
     goes_on = args.skip_answered and saved is not None and saved.input == _live_requests.JsonLines.name
-    skip = int(saved.answered) if saved is not None and goes_on else 0
+    skip = _answered(saved) if saved is not None and goes_on else 0
     return _live_requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
+
+
+def _answered(saved: "Position") -> int:
+    """Up to where an input was answered that is counted."""
+    from srwm.errors import InputError
+
+    if not isinstance(saved.answered, int):
+        raise InputError(f"the saved state is broken: answered is {saved.answered!r}; expected a number")
+    return saved.answered
 
 
 def _make_folder(path: Path) -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._parser import EXIT_INTERRUPTED, EXIT_OK, Commands, Parser
+from ._parser import EXIT_INTERRUPTED, EXIT_OK, Commands, Parser, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +105,7 @@ def _watch(args: argparse.Namespace) -> int:
     for episode in episodes:
         end = "level complete" if episode.is_complete else "over" if episode.is_over else "not over"
         print(f"{game}, level {episode.level}: return {episode.total:g} after {episode.steps} steps ({end})")
-    print(out)
+    print(printable(out))
     if stop.requested:
         console.print("Stopped; the video ends there.")
         return EXIT_INTERRUPTED

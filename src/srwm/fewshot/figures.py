@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from srwm.runs.figures import Chart, Measure
+from srwm.runs.results import read_part
 
+from .evaluation import Evaluation
 from .recipes import RECIPES
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
     """The figures of a run; see `Kind.measures`."""
     found = []
-    test = result.get("test")
-    if test is not None:
-        entry = RECIPES.get(result["recipe"])
+    if result.get("test") is not None:
+        test = read_part(Evaluation, result["test"], "test")
+        entry = RECIPES.get(result.get("recipe", ""))
         paper = None if entry is None or entry.paper is None else entry.paper / 100
-        interval = test["interval_episodes"] if test["interval_sets"] is None else test["interval_sets"]
-        found.append(Measure("test accuracy, classes never seen", test["accuracy"], interval, paper, percent=True))
+        interval = test.interval_episodes if test.interval_sets is None else test.interval_sets
+        found.append(Measure("test accuracy, classes never seen", test.accuracy, interval, paper, percent=True))
     if result.get("score") is not None:
         found.append(Measure("best validation accuracy", result["score"], percent=True))
     return found

@@ -46,7 +46,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
             invert=config.task.invert if options.source is None else bool(options.invert),
         )
     except ValueError as error:
-        raise InputError(f"--shots {options.shots} does not go with the recipe: {error}") from error
+        raise InputError(f"{name} cannot be tested on such episodes: {error}") from error
     images = image_loader(task, options.data)(options.split or "test").to(device)
     tested = evaluate(model, images, task, sets=sets, episodes=episodes, seed=options.seed)
     content = {"model": name, "task": dataclasses.asdict(task), **dataclasses.asdict(tested)}

@@ -6,6 +6,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from srwm.runs.results import read_part
+
 from .evaluation import Evaluation
 
 
@@ -21,7 +23,7 @@ def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
     table.add_column("value", justify="right")
     test = result["test"]
     if test is not None:
-        tested = Evaluation(**{**test, "sets": tuple(test["sets"])})
+        tested = read_part(Evaluation, test, "test")
         table.add_row("test accuracy, classes never seen", percent_with_interval(tested))
     table.add_row("the paper's test accuracy", "-" if paper is None else f"{paper:.1f}%")
     if result["score"] is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from srwm.data import ImageSet, check_enough, draw_episodes
+from srwm.errors import InputError
 from srwm.inspect import Recorder, answer_gradients
 from srwm.inspect.watched import STREAM, Answer, Watched, WatchOptions, features_of, make_watched, margin
 from srwm.runs.devices import choose_device
@@ -19,13 +20,16 @@ def watch_few_shot(name: str, options: WatchOptions) -> Watched:
     """Watch a few-shot model; each row is one episode's support and one question behind it, its last step."""
     model = load_model(name, device=choose_device(options.device))
     channels, size, _ = model.image_shape
-    task = dataclasses.replace(
-        model.config.task,
-        source=options.source or model.config.task.source,
-        shots=options.shots or model.config.task.shots,
-        image_size=size,
-        channels=channels,
-    )
+    try:
+        task = dataclasses.replace(
+            model.config.task,
+            source=options.source or model.config.task.source,
+            shots=options.shots or model.config.task.shots,
+            image_size=size,
+            channels=channels,
+        )
+    except ValueError as error:
+        raise InputError(f"{name} cannot be shown such episodes: {error}") from error
     images = image_loader(task, options.data)(options.split)
     questions = options.questions or task.ways
     place, support_labels, wanted = _rows_of_episodes(images, options, task.ways, task.shots, questions)

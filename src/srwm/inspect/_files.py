@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import safetensors.torch
 from safetensors import SafetensorError
@@ -11,6 +11,8 @@ from torch import Tensor
 from srwm.errors import InputError
 from srwm.runs._json import json_bytes, read_object
 from srwm.runs.atomic import failures_as_sentences, write_atomically
+from srwm.runs.reading import open_file
+from srwm.runs.results import read_part
 
 from ._sites import Kind
 from .record import Inspection, MatrixRecord
@@ -49,23 +51,70 @@ def load(folder: Path) -> Inspection:
     about = read_object(folder / REST)
     if about.get("format") != FORMAT:
         raise InputError(f"{folder / REST} is of format {about.get('format')}; this version reads {FORMAT}")
+    with open_file(folder / TENSORS) as file:
+        data = file.read()
     try:
-        tensors = safetensors.torch.load((folder / TENSORS).read_bytes())
-    except (OSError, SafetensorError) as error:
+        tensors = safetensors.torch.load(data)
+    except SafetensorError as error:
         raise InputError(f"the tensors of the record in {folder} are broken: {error}") from error
     try:
-        matrices = tuple(_matrix(words, place, tensors) for place, words in enumerate(about["matrices"]))
-        return Inspection(matrices, int(about["every"]))
+        said = read_part(_About, {name: value for name, value in about.items() if name != "format"}, "")
+        matrices = tuple(_matrix(words, place, tensors) for place, words in enumerate(said.matrices))
+        return Inspection(matrices, said.every)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{folder / REST} does not fit its tensors: {type(error).__name__} {error}") from error
 
 
-def _matrix(words: dict[str, Any], place: int, tensors: dict[str, Tensor]) -> MatrixRecord:
-    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in words.items()}
-    if plain["kind"] not in get_args(Kind):
-        raise ValueError(f"kind={plain['kind']!r}")
+@dataclasses.dataclass(frozen=True)
+class _Words:
+    """What a record says in words; see `MatrixRecord`."""
+
+    name: str
+    kind: Kind
+    parts: tuple[str, ...]
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+    heads: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class _About:
+    """What stands in `record.json` beside its format."""
+
+    every: int
+    matrices: tuple[_Words, ...]
+
+
+_SHAPES = {
+    "weight": "h d m",
+    "step": "t",
+    "episode": "b t",
+    "read": "b t h d",
+    "y": "b t h e",
+    "query": "b t h q",
+    "key": "b t h q",
+    "beta": "b t h r",
+    "write": "b t h m",
+    "change": "b t h d m",
+    "start": "n h d m",
+    "start_row": "n",
+    "start_episode": "n",
+    "deviation": "",
+}
+"""The letters of each tensor's axes, as in `MatrixRecord`."""
+
+
+def _matrix(words: _Words, place: int, tensors: dict[str, Tensor]) -> MatrixRecord:
     found: dict[str, Any] = {name: tensors[f"{place}.{name}"] for name in _TENSORS if name != "change"}
-    return MatrixRecord(**{**plain, **found, "change": tensors.get(f"{place}.change")})
+    if f"{place}.change" in tensors:
+        found["change"] = tensors[f"{place}.change"]
+    sizes = {"b": len(words.rows), "h": len(words.heads), "m": sum(words.columns)}
+    for name, tensor in found.items():
+        letters = _SHAPES[name].split()
+        wanted = [sizes.setdefault(letter, size) for letter, size in zip(letters, tensor.shape, strict=True)]
+        if list(tensor.shape) != wanted:
+            raise ValueError(f"{place}.{name} has shape {list(tensor.shape)}; expected {wanted}")
+    return MatrixRecord(**{**{name: getattr(words, name) for name in _WORDS}, "change": None, **found})
 
 
 def _plain(value: object) -> object:

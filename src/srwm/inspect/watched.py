@@ -21,6 +21,9 @@ from .record import Inspection
 STREAM = 0x1245
 """Keeps the random numbers of what is shown apart from those of training and testing."""
 
+MOST_SHOWN = 10_000
+"""Episodes, questions and shots that are shown at a time: all of them stand in memory."""
+
 
 @dataclass(frozen=True)
 class WatchOptions:
@@ -48,8 +51,8 @@ class WatchOptions:
     def __post_init__(self) -> None:
         for name in ("episodes", "questions", "shots"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name}={value}; wanted at least 1")
+            if value is not None and not 1 <= value <= MOST_SHOWN:
+                raise InputError(f"{name}={value}; wanted 1 to {MOST_SHOWN:,}")
 
 
 class Answer(NamedTuple):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from srwm.runs.atomic import write_atomically
+from srwm.runs.atomic import failures_as_sentences, write_atomically
 
 from .page import page_html
 from .runs import Run, read_runs
@@ -28,12 +28,14 @@ def write_report(runs: list[Run], out: Path, tables: Path | None = None) -> list
     texts = {out: page_html(runs)}
     if tables is not None:
         table = results_table(runs)
-        tables.mkdir(parents=True, exist_ok=True)
+        with failures_as_sentences(tables):
+            tables.mkdir(parents=True, exist_ok=True)
         texts |= {
             tables / "results.md": table.to_markdown(),
             tables / "results.tex": table.to_latex(),
             tables / "results.csv": table.to_csv(),
         }
     for path, text in texts.items():
-        write_atomically(path, text.encode())
+        # Names of files may hold bytes that are no text; they are shown as such.
+        write_atomically(path, text.encode(errors="backslashreplace"))
     return list(texts)

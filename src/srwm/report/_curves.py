@@ -30,8 +30,10 @@ def training_charts(records: Sequence[Mapping[str, Any]]) -> list[Chart]:
     by_frames = any("frames" in record for record in records)
     for record in records:
         at = record.get("frames") if by_frames else record.get("step")
+        if isinstance(at, bool) or not isinstance(at, int | float):
+            continue
         for key, value in record.items():
-            if at is None or not isinstance(value, float):
+            if not isinstance(value, float):
                 continue
             for place, (pattern, title, _) in enumerate(_CHARTS):
                 found = re.fullmatch(pattern, key)

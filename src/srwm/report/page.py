@@ -6,6 +6,9 @@ import json
 from importlib import resources
 from pathlib import Path
 
+from srwm.errors import InputError
+from srwm.runs.reading import read_file
+
 from .runs import Run, joined
 from .svg import chart_svg
 from .tables import Table, results_table
@@ -72,9 +75,10 @@ def _inspection(run: Run, *, alone: bool) -> str:
 
 def _picture(path: Path, whose: str) -> str:
     caption = html.escape(CAPTIONS.get(path.stem, path.stem) + whose)
-    data = path.read_bytes()
-    if len(data) > MOST_PICTURE_BYTES:
-        return f'<p class="faint">{html.escape(path.name + whose)} is too large to show here</p>'
+    try:
+        data = read_file(path, MOST_PICTURE_BYTES)
+    except InputError as error:
+        return f'<p class="faint">{html.escape(path.name + whose)} is not shown: {html.escape(str(error))}</p>'
     encoded = base64.b64encode(data).decode("ascii")
     source = f"data:{PICTURES[path.suffix]};base64,{encoded}"
     return f'<figure class="picture"><figcaption>{caption}</figcaption><img alt="{caption}" src="{source}"></figure>'

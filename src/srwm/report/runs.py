@@ -1,5 +1,6 @@
 """A run as a report sees it: its recipe, its log, its result, and how to repeat it."""
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,12 @@ class Run:
     @property
     def recipe(self) -> str:
         """The recipe's name."""
-        return str(self.folder.config.get("recipe", "custom"))
+        return _recipe(self.folder)
 
     @property
     def seed(self) -> int:
         """Seed of the run."""
-        return int(self.folder.config.get("seed", 0))
+        return _seed(self.folder)
 
     @property
     def measures(self) -> list[Measure]:
@@ -54,22 +55,23 @@ class Run:
     def command(self) -> str:
         """What repeats it."""
         recipes = all_recipes()
-        words = ["srwm train", self.recipe]
+        words = ["srwm", "train", self.recipe]
         if self.recipe in recipes:
             before = _flat(to_json(recipes[self.recipe].config))
             after = _flat(self.folder.config)
             changed = {key: value for key, value in after.items() if before.get(key) != value and key != "seed"}
-            words += [f"--set {key}={_word(value)}" for key, value in changed.items()]
+            words += [word for key, value in changed.items() for word in ("--set", f"{key}={_word(value)}")]
         if self.seed:
-            words.append(f"--seed {self.seed}")
-        return " ".join(words)
+            words += ["--seed", str(self.seed)]
+        # Quoted: it is there to be copied into a shell, and the words come from files.
+        return shlex.join(words)
 
 
 def read_runs(paths: list[Path]) -> list[Run]:
     """Read runs, in the order in which they are given.
 
     Raises:
-        InputError: if a folder holds no run, or one is named twice.
+        InputError: if a folder holds no run, a file of it is broken, or one is named twice.
     """
     known = kinds()
     folders = [RunFolder.open(path) for path in paths]
@@ -79,7 +81,7 @@ def read_runs(paths: list[Path]) -> list[Run]:
         if folder.kind not in known:
             raise InputError(f"{folder.path} is of kind {folder.kind!r}; this version knows {', '.join(known)}")
     labels = _labels(folders)
-    return [
+    runs = [
         Run(
             label,
             folder,
@@ -89,6 +91,9 @@ def read_runs(paths: list[Path]) -> list[Run]:
         )
         for label, folder in zip(labels, folders, strict=True)
     ]
+    for run in runs:
+        _check_result(run)
+    return runs
 
 
 def joined(runs: list[Run]) -> list[Chart]:
@@ -110,13 +115,37 @@ def joined(runs: list[Run]) -> list[Chart]:
 
 def _labels(folders: list[RunFolder]) -> list[str]:
     """The shortest names that tell runs apart: recipe, recipe and seed, or the folder's own."""
-    recipes = [str(folder.config.get("recipe", "custom")) for folder in folders]
-    with_seeds = [f"{name}, seed {folder.config.get('seed', 0)}" for name, folder in zip(recipes, folders, strict=True)]
+    recipes = [_recipe(folder) for folder in folders]
+    with_seeds = [f"{name}, seed {_seed(folder)}" for name, folder in zip(recipes, folders, strict=True)]
     names = [folder.path.resolve().name for folder in folders]
     for labels in (recipes, with_seeds, names):
         if len(set(labels)) == len(labels):
             return labels
     return [f"{name} ({number})" for number, name in enumerate(names, start=1)]
+
+
+def _check_result(run: Run) -> None:
+    """Refuse a result that its kind cannot show, with the name of the file."""
+    try:
+        if run.result is not None:
+            run.kind.measures(run.result)
+            run.kind.charts(run.result)
+    except InputError as error:
+        raise InputError(f"{run.folder.result_path} is not the result of a run: {error}") from None
+
+
+def _recipe(folder: RunFolder) -> str:
+    name = folder.config.get("recipe", "custom")
+    if not isinstance(name, str):
+        raise InputError(f"{folder.path} has a broken configuration: recipe is {name!r}; expected a name")
+    return name
+
+
+def _seed(folder: RunFolder) -> int:
+    seed = folder.config.get("seed", 0)
+    if type(seed) is not int:
+        raise InputError(f"{folder.path} has a broken configuration: seed is {seed!r}; expected a whole number")
+    return seed
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

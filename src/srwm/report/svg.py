@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Sequence
 
-from srwm.runs.figures import Chart, Line
+from srwm.runs.figures import LARGEST, Chart, Line
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 12, 42
@@ -19,7 +19,8 @@ COLOURS = 8
 def chart_svg(chart: Chart) -> str:
     """Draw a chart, with its legend below it.
 
-    Points that are not finite are left out; a chart without points says so.
+    Points that are not finite, or larger than any figure that means something, are left out; a chart without points
+    says so.
     """
     scale = 100.0 if chart.percent else 1.0
     lines = [_thinned(line, scale) for line in chart.lines]
@@ -84,6 +85,8 @@ class _Place:
 
 def ticks(least: float, most: float, number_wanted: int) -> list[float]:
     """Round numbers that cover a range, from below it to above it: steps of 1, 2 or 5 times a power of ten."""
+    # Figures so small that their steps would be no numbers any more are taken for zero.
+    least, most = (0.0 if abs(value) < 1 / LARGEST else value for value in (least, most))
     if most <= least:
         most = least + (abs(least) or 1.0)
     rough = (most - least) / max(number_wanted - 1, 1)
@@ -103,8 +106,8 @@ def number(value: float) -> str:
 
 
 def _thinned(line: Line, scale: float) -> Line:
-    """Leave out what is not finite, and average neighbours where there are too many points."""
-    points = [(x, scale * y) for x, y in zip(line.xs, line.ys, strict=True) if math.isfinite(x) and math.isfinite(y)]
+    """Leave out what is not finite or too large, and average neighbours where there are too many points."""
+    points = [(x, scale * y) for x, y in zip(line.xs, line.ys, strict=True) if abs(x) <= LARGEST and abs(y) <= LARGEST]
     size = -(-len(points) // MOST_POINTS) or 1
     groups = [points[i : i + size] for i in range(0, len(points), size)]
     xs = [_mean([x for x, _ in group]) for group in groups]

@@ -6,13 +6,13 @@ from typing import Any
 from srwm.runs.figures import Chart, Measure
 
 from .recipes import RECIPES
-from .tables import grouped, value_of
+from .tables import grouped, read_splits, value_of
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
     """Mean returns by part of the levels and game, and the score over several games; see `Kind.measures`."""
-    groups = grouped(result.get("test") or {})
-    entry = RECIPES.get(result["recipe"])
+    groups = grouped(read_splits(result))
+    entry = RECIPES.get(result.get("recipe", ""))
     figures = entry.figures if entry else {}
     found = []
     for part, splits in groups.items():

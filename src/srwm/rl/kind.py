@@ -13,6 +13,7 @@ from srwm.runs.card import model_card
 from srwm.runs.config import to_json as config_to_json
 from srwm.runs.devices import choose_device
 from srwm.runs.kind import EvaluateOptions, Kind
+from srwm.runs.results import require
 from srwm.runs.saved import write_model
 
 from .evaluation import evaluate
@@ -20,7 +21,7 @@ from .figures import charts, measures
 from .recipes import RECIPES
 from .running import level_splits, to_json, train_run
 from .saved import KIND, load_agent
-from .tables import Figures, result_table, returns_table
+from .tables import Figures, read_splits, result_table, returns_table
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
@@ -52,8 +53,9 @@ def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, lice
     """Write the agent of a run to a folder of its own; see `Kind.export`."""
     agent, config = load_agent(run)
     games = ", ".join(config.games.names)
+    require(result, "frames")
     rows = {"games": f"{games} ({config.games.distribution}), {result['frames']:,} frames"}
-    tested = result["test"] or {}
+    tested = read_splits(result)
     for part, each in tested.items():
         returns = ", ".join(f"{game} {mean:.1f}" for game, mean in each["means"].items())
         first, count = each["levels"]

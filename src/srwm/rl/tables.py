@@ -1,16 +1,47 @@
 """Results as tables for a terminal, ours beside the paper's."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
+from srwm.errors import InputError
+from srwm.runs.results import read_part
+
 from .procgen.paper import Score
 
 Figures = Mapping[str, Mapping[str, Score]]
 """The paper's figures by part of the levels and game."""
+
+
+@dataclass(frozen=True)
+class _Split:
+    """What stands in `result.json` of one range of levels; see `SplitResult`."""
+
+    levels: tuple[int, int]
+    means: dict[str, float]
+    score: float
+    returns: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    lengths: dict[str, float] = field(default_factory=dict)
+
+
+def read_splits(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give what a test measured on each range of levels, none if there was no test.
+
+    Raises:
+        InputError: if the result holds something else, or the games differ.
+    """
+    tested: Mapping[str, Any] = result.get("test") or {}
+    games: set[str] | None = None
+    for name, split in tested.items():
+        found = set(read_part(_Split, split, f"test.{name}").means)
+        games = found if games is None else games
+        if not found or found != games:
+            raise InputError(f"test.{name}.means has other games than the rest: {', '.join(sorted(found)) or 'none'}")
+    return tested
 
 
 def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
@@ -21,7 +52,7 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
         figures: the paper's.
     """
     title = f"{result['recipe']}, seed {result['seed']}: {result['frames']:,} frames"
-    return returns_table(title, result["test"] or {}, figures)
+    return returns_table(title, read_splits(result), figures)
 
 
 def returns_table(title: str, tested: Mapping[str, Any], figures: Figures) -> Table:

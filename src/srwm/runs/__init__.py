@@ -6,6 +6,8 @@
 | `run_folder` | the folder of a run: `config.json`, `metrics.jsonl`, `timing.jsonl`, `checkpoints/`, `result.json` |
 | `checkpoint` | exact checkpoints that are written whole or not at all, and checked when they are read |
 | `metrics` | one JSON line a record |
+| `results` | what runs came to, read with the types of its fields |
+| `reading` | files that others may have put in their place: read whole, and never a pipe or a device |
 | `loop` | the loop itself: logging, validation, saving, resuming, stopping |
 | `gradient_watch` | the guard against NaN |
 | `processes` | several processes under `torchrun` |

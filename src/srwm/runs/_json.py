@@ -9,6 +9,11 @@ from typing import Any, NoReturn
 
 from srwm.errors import InputError
 
+from .reading import read_file
+
+MOST_BYTES = 1 << 25
+"""Bytes of the largest file of JSON that is read."""
+
 _DEEPEST = 64
 """Objects and lists within each other; what walks through them calls itself once for each."""
 
@@ -61,10 +66,7 @@ def read_object(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if it cannot be read or holds something else.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    data = read_file(path, MOST_BYTES)
     try:
         return parse_object(data)
     except ValueError as error:

@@ -79,7 +79,7 @@ def failures_as_sentences(path: Path) -> Iterator[None]:
         if error.errno in _FULL:
             advice = "free some space, then try again (a run goes on with --resume); what was saved before is intact"
             raise RunError(f"{path} cannot be written: the disk is full ({error.strerror}); {advice}") from error
-        raise RunError(f"{path} cannot be written: {error.strerror}") from error
+        raise RunError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager

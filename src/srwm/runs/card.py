@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .config import to_json
+from .results import require
 from .training import RunConfig
 
 __all__ = ["model_card"]
@@ -30,7 +31,12 @@ def model_card(
         caution: a sentence on where it may fail.
         licence: of the weights.
         half: whether the weights are rounded to 16 bits.
+
+    Raises:
+        InputError: if the result lacks what the card says.
     """
+    require(result, "step", "seconds", "parameters", "date", "score_step", "hardware")
+    require(result["hardware"], "device")
     rounded = " The weights are rounded to 16 bits after that test." if half else ""
     device = result["hardware"]["device"]
     lines = {

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Chart", "Line", "Measure"]
+from srwm.errors import InputError
+
+__all__ = ["LARGEST", "Chart", "Line", "Measure"]
+
+LARGEST = 1e100
+"""Figures beyond mean nothing, and their squares would be no numbers any more."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,11 @@ class Measure:
     """The paper's."""
     percent: bool = False
     """Whether the figures are shares, shown times 100."""
+
+    def __post_init__(self) -> None:
+        for value in (self.value, self.interval, self.paper):
+            if value is not None and not abs(value) <= LARGEST:
+                raise InputError(f"{self.name} is {value}; expected a figure between -{LARGEST:g} and {LARGEST:g}")
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ class _Loop:
         self.notices: set[str] = set()
         for record in read_metrics(folder.metrics_path) if folder.metrics_path.exists() else []:
             if record.get("event") == "notice":
-                self.notices.add(record["text"])
+                self.notices.add(str(record.get("text")))
             elif options.score is not None and isinstance(record.get(options.score), float):
                 self._note_score(record[options.score], record["step"])
 

@@ -8,7 +8,8 @@ A record with `"event"` tells of something that happened once: `{"step": 312, "e
 import json
 import math
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,11 +18,15 @@ from srwm.errors import InputError
 
 from ._json import parse_object
 from .atomic import failures_as_sentences, write_all, write_atomically
+from .reading import open_file
 
 __all__ = ["MetricsLog", "cut_metrics", "read_metrics"]
 
 NOT_FINITE = "not_finite"
 """The key under which a record names its values that JSON has no numbers for."""
+
+LONGEST_LINE = 1 << 20
+"""Bytes of the longest record that is read."""
 
 
 class MetricsLog:
@@ -34,6 +39,7 @@ class MetricsLog:
         path: the file; it is made if it is not there. A half line at its end, left by a crash, is dropped.
 
     Raises:
+        InputError: if something else than a log is there.
         RunError: if it cannot be written.
     """
 
@@ -41,8 +47,14 @@ class MetricsLog:
         self.path = path
         with failures_as_sentences(path):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            self._size = _whole_size(path.read_bytes())
-            os.ftruncate(self._descriptor, self._size)
+            try:
+                if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                    raise InputError(f"{path} is not a file but a pipe or a device; expected a file, or none")
+                self._size = _whole_size(self._descriptor, path)
+                os.ftruncate(self._descriptor, self._size)
+            except BaseException:
+                self.close()
+                raise
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Add a record.
@@ -83,7 +95,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Read every whole record; a half line at the end, left by a crash, is ignored.
 
     Raises:
-        InputError: if the file cannot be read, or a line before the last is broken; it names the line.
+        InputError: if the file cannot be read, or a whole line is broken or too long; it names the line.
     """
     return [record for record, _ in _records(path)]
 
@@ -117,22 +129,32 @@ def _line(record: Mapping[str, Any]) -> bytes:
     return (json.dumps(record, allow_nan=False) + "\n").encode()
 
 
-def _records(path: Path) -> list[tuple[dict[str, Any], bytes]]:
+def _records(path: Path) -> Iterator[tuple[dict[str, Any], bytes]]:
     """Read the whole records of a file, each with its line."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    records = []
-    # Only "\n" ends a line: other line breaks may stand inside a text.
-    for number, line in enumerate(data[: _whole_size(data)].split(b"\n")[:-1], start=1):
-        try:
-            records.append((parse_object(line), line + b"\n"))
-        except ValueError as error:
-            raise InputError(f"{path}, line {number} is not a JSON record: {error}") from None
-    return records
+    with open_file(path) as file:
+        number = 0
+        # Only "\n" ends a line: other line breaks may stand inside a text.
+        while line := file.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE:
+                raise InputError(f"{path}, line {number} has more than {LONGEST_LINE:,} bytes; no record is so long")
+            if not line.endswith(b"\n"):
+                return  # A half line, left by a crash.
+            try:
+                yield parse_object(line[:-1]), line
+            except ValueError as error:
+                raise InputError(f"{path}, line {number} is not a JSON record: {error}") from None
 
 
-def _whole_size(data: bytes) -> int:
-    """Count the bytes up to the end of the last whole line."""
-    return data.rfind(b"\n") + 1
+def _whole_size(descriptor: int, path: Path) -> int:
+    """Count the bytes up to the end of the last whole line.
+
+    Raises:
+        InputError: if what follows it is longer than any half record.
+    """
+    size = os.fstat(descriptor).st_size
+    start = max(0, size - LONGEST_LINE)
+    end = os.pread(descriptor, size - start, start).rfind(b"\n")
+    if start and end < 0:
+        raise InputError(f"{path}: its last line has more than {LONGEST_LINE:,} bytes; no record is so long")
+    return start + end + 1

@@ -24,6 +24,7 @@ from ._json import json_bytes, read_object
 from ._nearest import did_you_mean
 from .atomic import failures_as_sentences, unreadable_as_sentence, write_atomically
 from .config import from_json, to_json
+from .results import read_result
 
 __all__ = ["RunFolder"]
 
@@ -193,7 +194,7 @@ class RunFolder:
         Raises:
             InputError: if the file is broken.
         """
-        return read_object(self.result_path) if self.result_path.exists() else None
+        return read_result(self.result_path) if self.result_path.exists() else None
 
     def remove_temporary(self) -> None:
         """Remove the half-written files of a process that was killed; only who holds the lock may do so.

@@ -11,6 +11,8 @@ import torch
 from rich.console import Console
 from torch import nn
 
+from srwm.errors import InputError
+
 from .atomic import failures_as_sentences
 from .checkpoint import best_checkpoint
 from .config import to_json
@@ -165,9 +167,16 @@ def open_run(
 
 
 def training_seconds(folder: RunFolder) -> float:
-    """Seconds that all parts of a run took together."""
+    """Seconds that all parts of a run took together.
+
+    Raises:
+        InputError: if a line of `timing.jsonl` is broken or says no seconds.
+    """
     total = last = 0.0
-    for record in read_metrics(folder.timing_path):
-        seconds = float(record["seconds"])
+    for number, record in enumerate(read_metrics(folder.timing_path), start=1):
+        seconds = record.get("seconds")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            raise InputError(f"{folder.timing_path}, line {number} says no seconds; remove the line and resume the run")
+        seconds = float(seconds)
         total, last = (total + last, seconds) if seconds < last else (total, seconds)
     return total + last

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from srwm.errors import InputError
 from srwm.nn import SequenceState, map_state, named_tensors
-from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint, prune, save_checkpoint
+from srwm.runs.checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
 from srwm.runs.config import from_json, to_json
 
 from .model import StreamModel
@@ -25,6 +25,9 @@ _FORMAT = 1
 _GROUP = "state"
 _KEPT = 2
 """Saves that are kept: the newest, and the one before it."""
+
+_MOST_ANSWERED = 1 << 53
+"""No stream comes to so many lines."""
 
 
 @dataclass
@@ -46,6 +49,10 @@ class Progress:
     labelled: int = 0
     """Labels since the last report."""
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.right <= self.labelled <= self.step:
+            raise ValueError(f"{self.right} right of {self.labelled} labels at step {self.step} cannot be")
+
 
 @dataclass(frozen=True)
 class Position:
@@ -55,6 +62,10 @@ class Position:
     """What kind of input, and which."""
     answered: int | str
     """How many of its lines were answered, or the name of its last file that was."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.answered, int) and not 0 <= self.answered <= _MOST_ANSWERED:
+            raise ValueError(f"answered is {self.answered}; expected 0 to {_MOST_ANSWERED:,}")
 
 
 @dataclass(frozen=True)
@@ -80,15 +91,28 @@ def save_stream(
 ) -> None:
     """Write a checkpoint of a stream, and remove old ones.
 
+    Each takes a number that no other has, also where the step is that of the last one (a label came meanwhile, or a
+    reset): so nothing needs to be removed before the new state is in its place.
+
     Raises:
         RunError: if it cannot be written.
     """
     record = _Record(digest, state is None, progress, position)
     tensors = dict(named_tensors(state or ()))
-    save_checkpoint(
-        folder, progress.step, {_GROUP: tensors}, {"kind": _KIND, "format": _FORMAT, "stream": to_json(record)}
-    )
+    newest = [int(path.name.rpartition("-")[2]) for path in checkpoint_folders(folder)[-1:]]
+    number = max([progress.step, *(each + 1 for each in newest)])
+    save_checkpoint(folder, number, {_GROUP: tensors}, {"kind": _KIND, "format": _FORMAT, "stream": to_json(record)})
     prune(folder, _KEPT)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what a save left behind that was killed; whoever calls this sees to it that no other process saves.
+
+    Raises:
+        RunError: if something cannot be removed.
+    """
+    # All that has its name is kept: which of it is whole only reading it tells.
+    prune(folder, max(1, len(checkpoint_folders(folder))))
 
 
 def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | None:
@@ -115,6 +139,7 @@ def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | Non
         raise InputError(
             f"{folder} holds the state of another model, whose weights differ; name another folder, or that model"
         )
+    _check_progress(record.progress, checkpoint, model.ways)
     state = None if record.is_new else _fill(_any_state(model), checkpoint.groups.get(_GROUP, {}), checkpoint.path)
     return Saved(state, record.progress, record.position)
 
@@ -140,6 +165,19 @@ def _any_state(model: StreamModel) -> SequenceState:
     return model.observe(blank, None, None, source=model.source_names[0])[1]
 
 
+def _check_progress(progress: Progress, checkpoint: Checkpoint, ways: int) -> None:
+    """Refuse what no stream of such a model has saved: its digest can be made by anyone."""
+    slots = (progress.previous_label, progress.predicted)
+    if (
+        progress.step > checkpoint.step
+        or any(slot is not None and not 0 <= slot < ways for slot in slots)
+        or len(set(progress.names)) != len(progress.names)
+        or len(progress.names) > ways
+        or (progress.numbered and progress.names)
+    ):
+        raise InputError(f"{checkpoint.path} is not the state of a stream of this model: labels or steps do not fit")
+
+
 def _fill(pattern: SequenceState, tensors: dict[str, Tensor], path: Path) -> SequenceState:
     """Make a state of the structure of `pattern` from named tensors."""
     wanted = dict(named_tensors(pattern))
@@ -147,5 +185,7 @@ def _fill(pattern: SequenceState, tensors: dict[str, Tensor], path: Path) -> Seq
         name: (t.dtype, t.shape) for name, t in tensors.items()
     }:
         raise InputError(f"the state in {path} does not fit the model's layers")
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values() if tensor.is_floating_point()):
+        raise InputError(f"the state in {path} is not finite; name another folder to begin anew")
     names = iter(wanted)
     return map_state(lambda tensor: tensors[next(names)].to(tensor.device), pattern)

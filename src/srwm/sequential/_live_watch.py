@@ -12,6 +12,7 @@ from pathlib import Path
 
 from srwm.data.decode import SUFFIXES
 from srwm.errors import InputError, RunError
+from srwm.runs.reading import read_file
 
 from ._live_requests import Request, Stop
 
@@ -125,7 +126,9 @@ class FolderWatch:
     def _signature(self, name: str) -> Signature | None:
         """Size and time of change of a file; None if it is not there, or a label that is empty or was told already."""
         try:
-            found = (self._folder / name).stat()
+            path = self._folder / name
+            # Of a link that leads nowhere, its own: whoever reads it says what is wrong with it.
+            found = path.lstat() if path.is_symlink() and not path.exists() else path.stat()
         except OSError:
             return None
         signature = found.st_size, found.st_mtime_ns
@@ -142,10 +145,12 @@ class FolderWatch:
         self._told = name, complete.pop(name)
         where: dict[str, int | str] = {"file": name}
         try:
-            with open(self._folder / name, "rb") as file:
-                label = file.read(_LONGEST_LABEL).decode().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            yield Request(where, problem=f"{name} cannot be read: {error}", loses_image=False)
+            label = read_file(self._folder / name, _LONGEST_LABEL).decode().strip()
+        except InputError as error:
+            yield Request(where, problem=str(error), loses_image=False)
+            return
+        except UnicodeDecodeError as error:
+            yield Request(where, problem=f"{name} is not UTF-8 text: {error}", loses_image=False)
             return
         if not label or "\n" in label:
             yield Request(where, problem=f"{name} holds no label; wanted one word on one line", loses_image=False)

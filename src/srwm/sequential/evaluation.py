@@ -61,6 +61,10 @@ class OrderMeasures:
     curve: tuple[float, ...]
     """Accuracy at each step of the stream."""
 
+    def __post_init__(self) -> None:
+        if not self.sources or len(self.segments) != len(self.sources):
+            raise ValueError(f"{len(self.segments)} segments of {len(self.sources)} sources; expected one of each")
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -79,6 +83,15 @@ class Evaluation:
     """The numbers k that `SegmentMeasures.instances` are about."""
     orders: tuple[OrderMeasures, ...]
     """One entry for each order."""
+
+    def __post_init__(self) -> None:
+        for order in self.orders:
+            for segment in order.segments:
+                if len(segment.instances) != len(self.instances):
+                    raise ValueError(
+                        f"{segment.source} has {len(segment.instances)} accuracies by instance; "
+                        f"expected {len(self.instances)}"
+                    )
 
 
 def evaluate(

@@ -15,7 +15,7 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
     if result.get("test") is None:
         return []
     tested = read_evaluation(result["test"])
-    entry = RECIPES.get(result["recipe"])
+    entry = RECIPES.get(result.get("recipe", ""))
     figures = entry.figures if entry else {}
     found = []
     for order in tested.orders:

@@ -27,6 +27,7 @@ from torch import Tensor
 from srwm.data.decode import decode_image, quiet_pillow, resize_images
 from srwm.errors import InputError, RunError
 from srwm.nn import SequenceState
+from srwm.runs.reading import read_file
 
 from ._live_saved import Position, Progress, restore_stream, save_stream, state_norm, weights_digest
 from .model import StreamModel
@@ -34,6 +35,9 @@ from .model import StreamModel
 __all__ = ["Answer", "LiveStream", "Report", "load_image"]
 
 Label = int | str
+
+_MOST_IMAGE_BYTES = 1 << 28
+"""No file of so many pixels as are read is larger, however it is packed."""
 
 
 class Answer(NamedTuple):
@@ -255,16 +259,12 @@ def load_image(path: Path | str, shape: tuple[int, int, int], *, invert: bool = 
     """
     channels, size, _ = shape
     try:
-        file = Path(path)
-        # Pipes and devices could be read for ever.
-        if file.exists() and not file.is_file():
-            raise InputError(f"{path} is not a file; wanted an image file")
-        data = file.read_bytes()
+        data = read_file(Path(path), _MOST_IMAGE_BYTES)
     except InputError:
         raise
-    # A path with a null byte in it is a ValueError.
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', error)}") from error
+    # A path with a null byte in it.
+    except ValueError as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
     with quiet_pillow():
         image = resize_images(decode_image(data, channels, str(path))[None], size)[0]
     # A copy of its own: what Pillow gives cannot be written to, and torch wants that it could.

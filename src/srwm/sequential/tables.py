@@ -8,8 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from srwm.fewshot.evaluation import t_95
+from srwm.runs.results import read_part
 
-from .evaluation import Evaluation, Measured, OrderMeasures, SegmentMeasures
+from .evaluation import Evaluation, Measured
 from .recipes import Figures
 
 
@@ -43,7 +44,7 @@ def evaluation_table(title: str, tested: Evaluation, figures: Figures) -> Table:
     """Accuracy in percent by order, source and instance, with the paper's below ours where there is one."""
     table = Table(title=escape(title))
     # A narrow terminal wraps an order between its sources, and never within a name.
-    longest = max(len(source) for order in tested.orders for source in order.sources)
+    longest = max((len(source) for order in tested.orders for source in order.sources), default=0)
     table.add_column("order", min_width=longest + 1)
     table.add_column("source", min_width=longest)
     if figures:
@@ -99,22 +100,12 @@ def over_seeds(values: Sequence[float]) -> Measured:
 
 
 def read_evaluation(test: Mapping[str, Any]) -> Evaluation:
-    """Make an evaluation from what stands under "test" in `result.json`."""
-    orders = [
-        OrderMeasures(
-            tuple(order["sources"]),
-            tuple(_read_segment(segment) for segment in order["segments"]),
-            tuple(order["curve"]),
-        )
-        for order in test["orders"]
-    ]
-    changed = {"sets": tuple(test["sets"]), "instances": tuple(test["instances"]), "orders": tuple(orders)}
-    return Evaluation(**{**test, **changed})
+    """Make an evaluation from what stands under "test" in `result.json`.
 
-
-def _read_segment(segment: Mapping[str, Any]) -> SegmentMeasures:
-    instances = tuple(Measured(**value) for value in segment["instances"])
-    return SegmentMeasures(**{**segment, "total": Measured(**segment["total"]), "instances": instances})
+    Raises:
+        InputError: if it is something else.
+    """
+    return read_part(Evaluation, test, "test")
 
 
 def _percent(value: float) -> str:

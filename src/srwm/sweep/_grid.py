@@ -69,9 +69,9 @@ def parse_grid(words: Sequence[str]) -> tuple[Axis, ...]:
         values = _split(text)
         if not all(values):
             raise InputError(f"--grid {word}: a value is missing; write KEY=V1,V2,... with no space around the commas")
-        _refuse_twice(values, f"--grid {word}: the value")
+        refuse_twice(values, f"--grid {word}: the value")
         axes.append(_one_key(key, *values))
-    _refuse_twice([key for axis in axes for key in _keys(axis)], "--grid: the key")
+    refuse_twice([key for axis in axes for key in _keys(axis)], "--grid: the key")
     return tuple(axes)
 
 
@@ -87,7 +87,7 @@ def parse_sets(words: Sequence[str]) -> Setting:
         if not (key and equals):
             raise InputError(f"--set {word}: wanted KEY=VALUE, as model.num_layers=2")
         pairs.append((key, value))
-    _refuse_twice([key for key, _ in pairs], "--set: the key")
+    refuse_twice([key for key, _ in pairs], "--set: the key")
     return tuple(pairs)
 
 
@@ -109,7 +109,9 @@ def parse_seeds(words: Sequence[str]) -> tuple[int, ...]:
         if last - first >= MAX_SEEDS:
             raise InputError(f"--seeds: the range {part} holds more than {MAX_SEEDS:,} seeds")
         seeds += range(first, last + 1)
-    _refuse_twice([str(seed) for seed in seeds], "--seeds: the seed")
+        if len(seeds) > MAX_RUNS:
+            raise InputError(f"--seeds: more than {MAX_RUNS:,} seeds")
+    refuse_twice([str(seed) for seed in seeds], "--seeds: the seed")
     return tuple(seeds)
 
 
@@ -166,7 +168,10 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _refuse_twice(given: Sequence[str], what: str) -> None:
-    for index, text in enumerate(given):
-        if text in given[:index]:
+def refuse_twice(given: Sequence[str], what: str) -> None:
+    """Refuse words of which one comes twice."""
+    seen = set[str]()
+    for text in given:
+        if text in seen:
             raise InputError(f"{what} {text} is given twice")
+        seen.add(text)

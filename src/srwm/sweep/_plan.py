@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from srwm.errors import InputError
+from srwm.runs._json import MOST_BYTES, parse_object
+from srwm.runs.reading import read_file
 
-from ._grid import Axis, Setting, sample, settings, words
+from ._grid import MAX_RUNS, Axis, Setting, refuse_twice, sample, settings, words
 
 FORMAT = 1
 PLAN_FILE = "sweep.json"
@@ -108,9 +110,7 @@ def make_plan(
     Raises:
         InputError: if a recipe or key comes twice, or there is nothing to sample.
     """
-    for index, recipe in enumerate(recipes):
-        if recipe in recipes[:index]:
-            raise InputError(f"the recipe {recipe} is given twice")
+    refuse_twice(recipes, "the recipe")
     varied = {key for axis in grid for point in axis for key, _ in point}
     for key in ("seed", "recipe"):
         if key in varied or key in dict(fixed):
@@ -123,6 +123,8 @@ def make_plan(
         if not grid:
             raise InputError(f"--sample {sample_size} needs a --grid to draw from")
         chosen = sample(chosen, sample_size, sample_seed)
+    if (count := len(recipes) * len(chosen) * len(seeds)) > MAX_RUNS:
+        raise InputError(f"{count:,} runs are more than a sweep takes ({MAX_RUNS:,}); give fewer recipes or seeds")
     jobs = _named(
         [
             Job("", recipe, setting, tuple(words((*fixed, *setting))), seed, test)
@@ -142,17 +144,14 @@ def read_plan(out: Path) -> Plan | None:
         InputError: if the file is broken or of a newer format.
     """
     path = out / PLAN_FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read ({error}); choose another --out") from error
+    data = read_file(path, MOST_BYTES)
     try:
-        plan = _from_json(json.loads(text))
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        plan = _from_json(parse_object(data))
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is not the plan of a sweep ({error}); choose another --out") from error
-    if plan.to_json() != text:
+    if plan.to_json().encode() != data:
         raise InputError(f"{path} was changed by hand or by another version of srwm; choose another --out")
     return plan
 

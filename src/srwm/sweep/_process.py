@@ -62,7 +62,9 @@ class JobProcess:
         path = job.log(out)
         with failures_as_sentences(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._log: BinaryIO = path.open("ab")
+            # Without waiting for the other end of a pipe, which is an error then.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
+            self._log: BinaryIO = os.fdopen(os.open(path, flags, 0o666), "ab")
 
     def poll(self) -> int | None:
         """Go on as far as can be without waiting.
@@ -98,10 +100,11 @@ class JobProcess:
         if self._stop_at is not None:
             self._log.close()
             return -signal.SIGINT
-        try:
-            fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return None
+        with failures_as_sentences(self.job.log(self.out)):
+            try:
+                fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return None
         if is_finished(self.job, self.out):
             self._log.close()
             return 0

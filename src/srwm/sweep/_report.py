@@ -96,7 +96,7 @@ def write_report(plan: Plan, outcomes: Sequence[Outcome], out: Path) -> None:
         ],
     }
     write_atomically(out / "report.json", (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
-    write_atomically(out / "report.md", _markdown(plan, table, finished, failed).encode())
+    write_atomically(out / "report.md", _markdown(plan, table, finished, failed).encode(errors="backslashreplace"))
 
 
 def print_report(console: Console, plan: Plan, outcomes: Sequence[Outcome], out: Path) -> None:

@@ -1,7 +1,5 @@
 """What runs leave behind: the result of one that finished, the last lines of one that did not."""
 
-import json
-import math
 import os
 import re
 import signal
@@ -11,6 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from srwm.errors import InputError
+from srwm.runs._json import read_object
+from srwm.runs.figures import LARGEST
+from srwm.runs.reading import open_file
 
 from ._plan import Job
 
@@ -50,13 +51,10 @@ def read_result(job: Job, out: Path) -> Result | None:
         InputError: if the file is there and is not the result of this job.
     """
     path = job.folder(out) / "result.json"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != RESULT_FORMAT:
+    data = read_object(path)
+    if data.get("format") != RESULT_FORMAT:
         raise InputError(f"{path} is no result of format {RESULT_FORMAT}")
     if (data.get("recipe"), data.get("seed")) != (job.recipe, job.seed):
         raise InputError(
@@ -66,7 +64,7 @@ def read_result(job: Job, out: Path) -> Result | None:
     said = _test_number(data)
     score, step, test = _number(data.get("score")), data.get("step"), _number(said)
     missing = (data.get("score") is not None and score is None) or (said is not None and test is None)
-    if missing or not isinstance(step, int):
+    if missing or type(step) is not int:
         raise InputError(f"{path} lacks a number: it says step {step!r}, score {data.get('score')!r}, test {said!r}")
     return Result(step, score, test)
 
@@ -116,12 +114,11 @@ def describe_exit(exit_status: int) -> str:
 
 def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
     """Read the last lines of a log that hold anything; none if there is no log."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    except FileNotFoundError:
+    if not log.exists():
         return ()
+    with open_file(log) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        text = file.read(TAIL_BYTES).decode("utf-8", errors="replace")
     # Control characters could change what a terminal shows.
     lines = (re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", line).rstrip() for line in re.split(r"[\r\n]", text))
     return tuple(line for line in lines if line)[-count:]
@@ -147,6 +144,6 @@ def _test_number(data: Mapping[str, Any]) -> object:
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         return None
     return float(value)

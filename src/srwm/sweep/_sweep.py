@@ -12,6 +12,7 @@ from srwm.runs.atomic import failures_as_sentences, write_atomically
 from . import _process
 from ._interrupts import Interrupts
 from ._local import run_here
+from ._lock import sweep_lock
 from ._places import places_here
 from ._plan import PLAN_FILE, Check, Job, Plan, explain_difference, read_plan
 from ._progress import Progress
@@ -73,7 +74,7 @@ def sweep(
 
     Raises:
         InputError: before anything runs, if something is wrong with what was asked for.
-        RunError: if the folder of the sweep cannot be written.
+        RunError: if the folder of the sweep cannot be written, or another sweep is running in it.
     """
     console = console or Console()
     train = _process.TRAIN if train is None else train
@@ -87,23 +88,29 @@ def sweep(
         return EXIT_OK
     places = places_here(at_once) if ray is None else []
     with failures_as_sentences(out):
-        (out / "runs").mkdir(parents=True, exist_ok=True)
-    write_atomically(out / PLAN_FILE, plan.to_json().encode())
-    before = len(plan.jobs) - len(left)
-    where = f"at most {len(places)} at a time" if ray is None else f"on the Ray cluster at {ray}"
-    console.print(f"{len(plan.jobs)} runs, {before} finished before, {where}; in {out}", soft_wrap=True)
-    with Progress(console, out, len(plan.jobs), before) as progress:
-        if left and ray is None:
-            with Interrupts() as interrupts:
-                run_here(left, out, places, train=train, interrupts=interrupts, progress=progress)
-        elif left and ray is not None:
-            from ._ray import run_on_ray
+        out.mkdir(parents=True, exist_ok=True)
+    with sweep_lock(out):
+        # Only now is it certain that no other sweep comes between what is found and what is written.
+        _refuse_other_plan(plan, out, resume)
+        left = [job for job in plan.jobs if not is_finished(job, out)]
+        with failures_as_sentences(out):
+            (out / "runs").mkdir(exist_ok=True)
+        write_atomically(out / PLAN_FILE, plan.to_json().encode())
+        before = len(plan.jobs) - len(left)
+        where = f"at most {len(places)} at a time" if ray is None else f"on the Ray cluster at {ray}"
+        console.print(f"{len(plan.jobs)} runs, {before} finished before, {where}; in {out}", soft_wrap=True)
+        with Progress(console, out, len(plan.jobs), before) as progress:
+            if left and ray is None:
+                with Interrupts() as interrupts:
+                    run_here(left, out, places, train=train, interrupts=interrupts, progress=progress)
+            elif left and ray is not None:
+                from ._ray import run_on_ray
 
-            run_on_ray(
-                left, out, ray, limit=at_once, cpus=cpus_per_run, gpus=gpus_per_run, train=train, progress=progress
-            )
-    again = ["srwm", "sweep", "--resume", "--out", str(out), *(["--ray", ray] if ray is not None else [])]
-    return _finish(console, plan, left, progress, out, shlex.join(again))
+                run_on_ray(
+                    left, out, ray, limit=at_once, cpus=cpus_per_run, gpus=gpus_per_run, train=train, progress=progress
+                )
+        again = ["srwm", "sweep", "--resume", "--out", str(out), *(["--ray", ray] if ray is not None else [])]
+        return _finish(console, plan, left, progress, out, shlex.join(again))
 
 
 def _finish(console: Console, plan: Plan, left: Sequence[Job], progress: Progress, out: Path, again: str) -> int:
