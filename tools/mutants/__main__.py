@@ -1,0 +1,226 @@
+"""`python -m tools.mutants`: how many of the small faults put into the code its tests find."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .operators import Mutant, mutants, sample
+from .trials import Result, Trial, import_what_is_slow, run
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+
+class Room(NamedTuple):
+    """Sources, and the tests that must notice what is wrong with them."""
+
+    name: str
+    sources: list[str]
+    tests: list[str]
+    sample: int
+    """How many mutants of each source are run."""
+    compiled_in: str | None
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    room: str
+    mutants: int
+    """How many there are."""
+    run: int
+    """How many of them were run or set aside."""
+    killed: int
+    timeout: int
+    """How many of the killed ones hung."""
+    equivalent: int
+    """How many were set aside."""
+    survived: list[str]
+
+    @property
+    def percent(self) -> float:
+        """Killed of those that are not set aside."""
+        counted = self.run - self.equivalent
+        return 100 * self.killed / counted if counted else 100.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run mutants and print a table; 1 if too many survive somewhere."""
+    options = _parser().parse_args(arguments)
+    aside = set_aside()
+    every, floor = read_scope()
+    rooms = [room for room in every if not options.only or _is_named(room, options.only)]
+    if not rooms:
+        raise SystemExit(f"no source begins with one of {options.only}; see {HERE / 'scope.toml'}")
+    import_what_is_slow()
+    earlier = [] if options.again is None else json.loads(options.again.read_text(encoding="utf-8"))["results"]
+    known = {each["name"]: Result(**each) for each in earlier if each["outcome"] != "survived"}
+    about = _about(sys.argv[1:] if arguments is None else arguments)
+    rows: list[Row] = []
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        for i, room in enumerate(rooms):
+            row, ran = _run_room(room, aside, known, options, Path(scratch) / str(i))
+            rows.append(row)
+            results += ran
+            if options.json is not None:
+                report = {"rooms": [row._asdict() for row in rows], "results": [each._asdict() for each in results]}
+                options.json.write_text(json.dumps({**about, **report}, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(table(rows)))
+    survivors = [name for row in rows for name in row.survived]
+    print("\n".join(["", "Survivors:", *survivors] if survivors else ["", "No survivors."]))
+    return int(any(row.percent < floor for row in rows))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("only", nargs="*", help="paths of sources or folders; all of scope.toml if none is named")
+    parser.add_argument(
+        "--sample", type=int, help="how many mutants of each file, 0 for all; by default as in scope.toml"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--jobs", type=int, default=1, help="how many run at a time")
+    parser.add_argument("--json", type=Path, help="where to write all results")
+    parser.add_argument(
+        "--again", type=Path, help="an earlier report: what it says was killed is not run again, tests only came since"
+    )
+    return parser
+
+
+def read_scope() -> tuple[list[Room], float]:
+    """The rooms of scope.toml, with the files of the folders that it names, and the share that must be killed."""
+    scope = tomllib.loads((HERE / "scope.toml").read_text(encoding="utf-8"))
+    rooms = []
+    for room in scope["room"]:
+        sources, tests = _files(room["sources"], "*.py"), _files(room["tests"], "test_*.py")
+        rooms.append(Room(room["name"], sources, tests, room["sample"], room.get("compiled_in")))
+    return rooms, scope["floor_percent"]
+
+
+def _files(paths: Iterable[str], pattern: str) -> list[str]:
+    found: list[str] = []
+    for path in paths:
+        files = sorted((ROOT / path).rglob(pattern)) if (ROOT / path).is_dir() else [ROOT / path]
+        found += [file.relative_to(ROOT).as_posix() for file in files]
+    return found
+
+
+def _is_named(room: Room, only: Sequence[str]) -> bool:
+    return any(source.startswith(tuple(only)) for source in room.sources)
+
+
+def set_aside() -> dict[str, str]:
+    """The names of the mutants that no test can notice, each with the reason."""
+    entries = tomllib.loads((HERE / "equivalent.toml").read_text(encoding="utf-8")).get("mutant", [])
+    return {entry["name"]: entry["reason"] for entry in entries}
+
+
+def _run_room(
+    room: Room, aside: dict[str, str], known: dict[str, Result], options: argparse.Namespace, scratch: Path
+) -> tuple[Row, list[Result]]:
+    """Try the tests of a room on the code as it is, then on its mutants."""
+    every: dict[str, list[Mutant]] = {}
+    chosen: dict[str, list[Mutant]] = {}
+    for source in room.sources:
+        if options.only and not source.startswith(tuple(options.only)):
+            continue
+        every[source] = mutants(source, (ROOT / source).read_bytes())
+        count = room.sample if options.sample is None else options.sample
+        chosen[source] = sample(every[source], count or len(every[source]), options.seed)
+    outdated = [name for name in aside if name.split("::")[0] in every and name not in _names(every)]
+    if outdated:
+        raise SystemExit("\n".join(["equivalent.toml names mutants that do not exist:", *outdated]))
+    tests, seconds = _tests_on_the_code_as_it_is(room, scratch)
+    print(f"{room.name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
+    trials, results = [], []
+    for source, some in chosen.items():
+        own = [test for test in tests if Path(test).name == f"test_{_subject(source)}.py"]
+        others = [test for test in tests if test not in own]
+        stages = tuple(tuple(stage) for stage in (own, others) if stage)
+        for mutant in some:
+            if mutant.name in known:
+                results.append(known[mutant.name])
+            elif mutant.name not in aside:
+                trial = Trial(mutant.name, source, mutant.source, stages, 20 + 3 * seconds, room.compiled_in)
+                trials.append(trial)
+    for result in run(trials, ROOT, scratch, options.jobs):
+        print(f"{result.seconds:6.1f} s  {result.outcome:8}  {result.name}", file=sys.stderr, flush=True)
+        results.append(result)
+    count = Counter(result.outcome for result in results)
+    ran = sum(map(len, chosen.values()))
+    survived = sorted(result.name for result in results if result.outcome == "survived")
+    killed = count["killed"] + count["timeout"]
+    total = sum(map(len, every.values()))
+    return Row(room.name, total, ran, killed, count["timeout"], ran - len(results), survived), results
+
+
+def _names(every: dict[str, list[Mutant]]) -> set[str]:
+    return {mutant.name for some in every.values() for mutant in some}
+
+
+def _subject(source: str) -> str:
+    """What a source is about, as the name of its tests has it: that of its folder for a package's own file."""
+    path = Path(source)
+    in_operator = path.parent.name in ("delta_rule", "self_referential")
+    return path.parent.name if in_operator or path.stem == "__init__" else path.stem.lstrip("_")
+
+
+def _tests_on_the_code_as_it_is(room: Room, scratch: Path) -> tuple[list[str], float]:
+    """Run the tests of a room where nothing is wrong: its files, the quickest first, and how long all take."""
+    report = scratch / "as-it-is.xml"
+    source = room.sources[0]
+    stages = ((f"--junitxml={report}", *room.tests),)
+    trial = Trial("as it is", source, (ROOT / source).read_bytes(), stages, 3600, room.compiled_in)
+    place = scratch / "as-it-is"
+    (result,) = run([trial], ROOT, place, 1)
+    if result.outcome != "survived":
+        output = (place / "copy-0" / "output.txt").read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"{output}\nthe tests of {room.name} fail on the code as it is")
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for case in ElementTree.parse(report).iter("testcase"):
+        seconds[case.attrib["classname"].replace(".", "/") + ".py"] += float(case.attrib["time"])
+    return sorted(room.tests, key=lambda test: seconds[test]), result.seconds
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The results as a table in Markdown."""
+    lines = [
+        "| part | mutants | run | killed | of these by time | set aside | survived | killed, % |",
+        "| --- " * 8 + "|",
+    ]
+    for row in rows:
+        counts = (row.mutants, row.run, row.killed, row.timeout, row.equivalent, len(row.survived))
+        lines.append(f"| {row.room} | {' | '.join(map(str, counts))} | {row.percent:.1f} |")
+    return lines
+
+
+def _about(arguments: Sequence[str]) -> dict[str, Any]:
+    """What was run, when and where."""
+    versions = {name: version(name) for name in ("torch", "numba", "pytest")}
+    return {
+        "command": shlex.join(["python", "-m", "tools.mutants", *arguments]),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
+        "versions": {"python": platform.python_version(), **versions},
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
