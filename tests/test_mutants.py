@@ -53,6 +53,7 @@ def changed(source):
         ("assert a < b", set()),
         ("f(a, k=b)", {"pass", "f(a)"}),
         ("x = f(a, b)", {"x = f(a)"}),
+        ("x = f(device=a)", set()),
         ("x[a:b]", {"x[:b]", "x[a:]"}),
         ("x = [a for a in b if a]", {"x = [a for a in b if (not (a))]"}),
         ("x = a if b else c", {"x = a if (not (b)) else c"}),

@@ -176,3 +176,8 @@ def test_too_few_images_get_a_sentence_that_names_the_class():
 def test_nothing_at_all_gets_a_sentence(name):
     with pytest.raises(InputError, match=f"{name}=0; wanted at least 1"):
         draw(**{name: 0})
+
+
+def test_an_episode_has_one_query_and_is_of_stream_0_unless_told_otherwise():
+    unnamed = draw_episodes(image_set(), torch.tensor(3), batch_size=2, ways=3, shots=2, seed=1)
+    assert_equal(unnamed, draw(3, batch_size=2, queries=1, seed=1, stream=0))

@@ -183,3 +183,15 @@ def test_labels_are_permuted_at_random():
 def test_rotations_let_each_come_first_once():
     assert rotations(1) == [(0,)]
     assert rotations(3) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+
+
+def test_the_streams_of_a_seed_stay_what_they_are():
+    drawn = draw(torch.tensor(3), batch_size=2, parts=2, seed=1, number=2, stream={"order": "random"})
+    assert drawn.place.tolist() == KNOWN_PLACES
+    assert drawn.mask.sum(dim=-1).tolist() == [22, 20]
+
+
+KNOWN_PLACES = [
+    [71, 57, 53, 48, 58, 55, 56, 70, 50, 69, 66, 0, 18, 33, 21, 35, 22, 5, 1, 23, 30, 2, 51, 34],
+    [29, 12, 16, 13, 28, 24, 20, 25, 17, 22, 18, 60, 64, 50, 39, 38, 48, 53, 63, 41, 23, 40, 52, 62],
+]
