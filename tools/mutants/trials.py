@@ -20,7 +20,7 @@ from typing import NamedTuple
 COPIED = ("src", "tests", "pyproject.toml")
 MEMORY_BYTES = 24 << 30
 """Address space of a trial: a wrong size must not take all memory of the machine."""
-NOTHING_ELSE = 0
+ALL_PASSED = 0
 """pytest's exit status when all tests pass."""
 
 
@@ -180,7 +180,7 @@ class _Running:
             self.end()
             return "timeout"
         self._end_group()
-        if os.waitstatus_to_exitcode(status) != NOTHING_ELSE:
+        if os.waitstatus_to_exitcode(status) != ALL_PASSED:
             return "killed"
         if not self.stages:
             return "survived"
