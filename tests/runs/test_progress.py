@@ -119,6 +119,6 @@ def test_a_notice_is_shown_as_it_is_on_one_line_however_narrow_the_console():
     out = io.StringIO()
     console = Console(file=out, width=20, force_terminal=True, color_system="truecolor")
     display = _progress.Display(_progress.Status(step=0, total_steps=10, item="images"), console, lambda: False)
-    text = "still at chance [0.2] after 'a' and 12345 steps: see https://example.org"
+    text = "still at chance [b]0.2[/b] after 'a' and 12345 steps: see https://example.org"
     display.say(text)
     assert out.getvalue() == f"{text}\n"

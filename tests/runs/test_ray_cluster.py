@@ -1,5 +1,6 @@
 """Connecting to a Ray cluster, with a stand-in for Ray."""
 
+import logging
 import socket
 import sys
 import types
@@ -13,9 +14,9 @@ from srwm.runs.ray_cluster import connect
 @pytest.fixture
 def ray(monkeypatch):
     module = types.ModuleType("ray")
-    module.asked, module.running = [], False
+    module.options, module.running = {}, False
     module.is_initialized = lambda: module.running
-    module.init = lambda **options: module.asked.append(options["address"])
+    module.init = module.options.update
     monkeypatch.setitem(sys.modules, "ray", module)
     return module
 
@@ -45,19 +46,24 @@ def knocked(monkeypatch):
 def test_an_address_is_tried_before_ray_gets_it(ray, knocked, address, host_port):
     assert connect(address, "--ray") is ray
     assert knocked == [host_port, "closed"]
-    assert ray.asked == [address]
+    assert ray.options["address"] == address
 
 
 def test_auto_leaves_the_search_to_ray(ray, knocked):
     assert connect("auto", "--ray") is ray
-    assert (knocked, ray.asked) == ([], ["auto"])
+    assert (knocked, ray.options["address"]) == ([], "auto")
+
+
+def test_the_terminal_is_not_filled_with_what_the_cluster_says(ray, knocked):
+    connect("auto", "--ray")
+    assert (ray.options["log_to_driver"], ray.options["logging_level"]) == (False, logging.ERROR)
 
 
 @pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:123456", "http://head:1", "automatic"])
 def test_what_is_no_address_gets_a_sentence(ray, knocked, address):
     with pytest.raises(InputError, match=r"--ray .*: .* auto or HOST:PORT"):
         connect(address, "--ray")
-    assert (knocked, ray.asked) == ([], [])
+    assert (knocked, ray.options) == ([], {})
 
 
 def test_an_address_where_nothing_listens_gets_a_sentence_at_once(ray, monkeypatch):
@@ -67,7 +73,7 @@ def test_an_address_where_nothing_listens_gets_a_sentence_at_once(ray, monkeypat
     monkeypatch.setattr(socket, "create_connection", refused)
     with pytest.raises(InputError, match=r"--ray head:1: no Ray cluster answers there \(.*Connection refused\); start"):
         connect("head:1", "--ray")
-    assert ray.asked == []
+    assert ray.options == {}
 
 
 @pytest.mark.parametrize(("problem", "said"), [(RuntimeError("first\nsecond"), "first"), (ValueError(), "ValueError")])
@@ -84,7 +90,7 @@ def test_a_process_that_is_connected_already_gets_a_sentence(ray, knocked):
     ray.running = True
     with pytest.raises(InputError, match="connected to a Ray cluster already"):
         connect("head:6379", "--ray")
-    assert (knocked, ray.asked) == ([], [])
+    assert (knocked, ray.options) == ([], {})
 
 
 def test_ray_that_is_not_installed_is_asked_for(monkeypatch):

@@ -1,6 +1,7 @@
 """Recipes as tables."""
 
 import io
+import re
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -33,6 +34,7 @@ def shown(table):
 
 def test_all_recipes_stand_beside_what_the_paper_reached():
     lines = shown(recipes_table({"tiny": TINY, "own": OWN})).splitlines()
+    assert [name.strip() for name in re.split("[┃│]", lines[1]) if name.strip()] == ["recipe", "what it is", "paper"]
     (tiny,) = [line for line in lines if "a tiny one" in line]
     (own,) = [line for line in lines if "one of ours" in line]
     assert tiny.rstrip(" │").endswith(" 97.2")

@@ -107,6 +107,9 @@ class Place:
         import pytest
 
         os.setpgid(0, 0)
+        # As where tests are run by hand, whatever this program was started from.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         output = os.open(self.root / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
             os.dup2(output, stream)
