@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .operators import Mutant, mutants, sample
+from .operators import mutants, sample
 from .trials import Result, Trial, import_what_is_slow, run
 
 HERE = Path(__file__).parent
@@ -135,44 +135,47 @@ def set_aside() -> dict[str, str]:
 def _run_room(
     room: Room, aside: dict[str, str], known: dict[str, Result], options: argparse.Namespace, scratch: Path
 ) -> tuple[Row, list[Result]]:
-    """Try the tests of a room on the code as it is, then on its mutants."""
-    every: dict[str, list[Mutant]] = {}
-    chosen: dict[str, list[Mutant]] = {}
-    for source in room.sources:
-        if options.only and not source.startswith(tuple(options.only)):
-            continue
-        every[source] = mutants(source, (ROOT / source).read_bytes())
-        count = room.sample if options.sample is None else options.sample
-        chosen[source] = sample(every[source], count or len(every[source]), options.seed)
-    outdated = [name for name in aside if name.split("::")[0] in every and name not in _names(every)]
+    """Run the tests of a room on its code as it is, then on the mutants of which nothing is known."""
+    sources = [source for source in room.sources if not options.only or source.startswith(tuple(options.only))]
+    every = {source: mutants(source, (ROOT / source).read_bytes()) for source in sources}
+    names = {mutant.name for some in every.values() for mutant in some}
+    outdated = [name for name in aside if name.split("::")[0] in every and name not in names]
     if outdated:
         raise SystemExit("\n".join(["equivalent.toml names mutants that do not exist:", *outdated]))
-    tests, seconds = _tests_on_the_code_as_it_is(room, scratch)
-    print(f"{room.name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
-    trials, results = [], []
-    for source, some in chosen.items():
-        own = [test for test in tests if Path(test).name == f"test_{_subject(source)}.py"]
-        others = [test for test in tests if test not in own]
-        stages = tuple(tuple(stage) for stage in (own, others) if stage)
-        for mutant in some:
-            if mutant.name in known:
-                results.append(known[mutant.name])
-            elif mutant.name not in aside:
-                trial = Trial(mutant.name, source, mutant.source, stages, 20 + 3 * seconds, room.compiled_in)
-                trials.append(trial)
-    for result in run(trials, ROOT, scratch, options.jobs):
-        print(f"{result.seconds:6.1f} s  {result.outcome:8}  {result.name}", file=sys.stderr, flush=True)
-        results.append(result)
-    count = Counter(result.outcome for result in results)
-    ran = sum(map(len, chosen.values()))
-    survived = sorted(result.name for result in results if result.outcome == "survived")
-    killed = count["killed"] + count["timeout"]
-    total = sum(map(len, every.values()))
-    return Row(room.name, total, ran, killed, count["timeout"], ran - len(results), survived), results
+    count = room.sample if options.sample is None else options.sample
+    chosen = [
+        (source, mutant) for source, some in every.items() for mutant in sample(some, count or len(some), options.seed)
+    ]
+    results = [known[mutant.name] for _, mutant in chosen if mutant.name in known]
+    left = [each for each in chosen if each[1].name not in {*known, *aside}]
+    if left:
+        tests, seconds = _tests_on_the_code_as_it_is(room, scratch)
+        print(f"{room.name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
+        trials = [
+            Trial(mutant.name, source, mutant.source, _stages(source, tests), 20 + 3 * seconds, room.compiled_in)
+            for source, mutant in left
+        ]
+        for result in run(trials, ROOT, scratch, options.jobs):
+            print(f"{result.seconds:6.1f} s  {result.outcome:8}  {result.name}", file=sys.stderr, flush=True)
+            results.append(result)
+    outcomes = Counter(result.outcome for result in results)
+    row = Row(
+        room.name,
+        mutants=len(names),
+        run=len(chosen),
+        killed=outcomes["killed"] + outcomes["timeout"],
+        timeout=outcomes["timeout"],
+        equivalent=len(chosen) - len(results),
+        survived=sorted(result.name for result in results if result.outcome == "survived"),
+    )
+    return row, results
 
 
-def _names(every: dict[str, list[Mutant]]) -> set[str]:
-    return {mutant.name for some in every.values() for mutant in some}
+def _stages(source: str, tests: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The tests of a source: its own, then the others."""
+    own = tuple(test for test in tests if Path(test).name == f"test_{_subject(source)}.py")
+    others = tuple(test for test in tests if test not in own)
+    return tuple(stage for stage in (own, others) if stage)
 
 
 def _subject(source: str) -> str:
