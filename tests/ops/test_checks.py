@@ -85,3 +85,12 @@ def test_a_wrong_argument_of_delta_rule_gets_a_sentence(wrong, sentence, backend
 def test_right_arguments_get_results(operator, right):
     y, _ = operator(**right)
     assert y.shape[:3] == (2, 5, 3)
+
+
+def test_heads_of_size_1_are_served():
+    y, state = delta_rule(*torch.ones(3, 1, 2, 1, 1), torch.ones(1, 2, 1))
+    assert y.flatten().tolist() == [1.0, 1.0]
+    assert state.shape == (1, 1, 1, 1)
+    y, state = self_referential(torch.ones(1, 2, 1, 1), torch.zeros(1, 1, 7))
+    assert y.flatten().tolist() == [0.0, 0.0]
+    assert state.shape == (1, 1, 1, 7)

@@ -148,3 +148,12 @@ def test_the_seconds_of_all_parts_are_added_up(tmp_path):
     parts = [0.0, 1.5, 4.0, 0.0, 2.0, 0.5, 0.7]
     folder.timing_path.write_text("".join(json.dumps({"step": 0, "seconds": s}) + "\n" for s in parts))
     assert training_seconds(folder) == pytest.approx(4.0 + 2.0 + 0.7)
+
+
+def test_progress_is_shown_on_the_console_that_was_given_and_else_on_the_error_stream(tmp_path, capsys):
+    out = io.StringIO()
+    train(tmp_path / "one", console=Console(file=out))
+    assert "step 6/6" in out.getvalue()
+    assert capsys.readouterr() == ("", "")
+    train(tmp_path / "two", console=None)
+    assert "step 6/6" in capsys.readouterr().err
