@@ -122,7 +122,7 @@ TRIALS = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tools.mutants.trials import Trial, run
+from tools.mutants.trials import Place, Trial, run
 root, scratch = Path(sys.argv[2]), Path(sys.argv[3])
 first, rest = ("tests/test_first.py",), ("tests/test_rest.py",)
 trials = [
@@ -133,7 +133,8 @@ trials = [
     Trial("dies", "src/m.py", b"import os; os.abort()", (first,), 100),
     Trial("as it was", "src/m.py", (root / "src/m.py").read_bytes(), (first, rest), 100),
 ]
-print(json.dumps({result.name: result.outcome for result in run(trials, root, scratch, 2)}))
+places = [Place(root, scratch / "one"), Place(root, scratch / "two")]
+print(json.dumps({result.name: result.outcome for result in run(trials, places)}))
 """
 
 

@@ -112,3 +112,15 @@ def test_the_state_of_a_model_with_other_layers_gets_a_sentence():
     model = SequenceModel(5, 3, **SMALL)
     with pytest.raises(ValueError, match="state holds 0 layers; wanted 2, as the model has"):
         model(torch.randn(2, 4, 5), SequenceState(()))
+
+
+def dtypes_of(state):
+    if isinstance(state, torch.Tensor):
+        return {state.dtype}
+    return {dtype for part in state for dtype in dtypes_of(part)}
+
+
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "sr_deltanet", "lstm"])
+def test_its_new_state_is_of_the_dtype_that_was_asked_for(memory):
+    state = SequenceModel(5, memory=memory, **SMALL).initial_state(2, "cpu", torch.float64)
+    assert {dtype for dtype in dtypes_of(state) if dtype.is_floating_point} == {torch.float64}

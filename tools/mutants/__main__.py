@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .operators import mutants, sample
-from .trials import Result, Trial, import_what_is_slow, run
+from .trials import Place, Result, Trial, import_what_is_slow, run
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -74,8 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-        for i, room in enumerate(rooms):
-            row, ran = _run_room(room, aside, known, options, Path(scratch) / str(i))
+        places = [Place(ROOT, Path(scratch) / f"copy-{i}") for i in range(options.jobs)]
+        passed: dict[tuple[str, ...], tuple[list[str], float]] = {}
+        for room in rooms:
+            row, ran = _run_room(room, aside, known, options, places, passed)
             rows.append(row)
             results += ran
             if options.json is not None:
@@ -133,9 +135,23 @@ def set_aside() -> dict[str, str]:
 
 
 def _run_room(
-    room: Room, aside: dict[str, str], known: dict[str, Result], options: argparse.Namespace, scratch: Path
+    room: Room,
+    aside: dict[str, str],
+    known: dict[str, Result],
+    options: argparse.Namespace,
+    places: Sequence[Place],
+    passed: dict[tuple[str, ...], tuple[list[str], float]],
 ) -> tuple[Row, list[Result]]:
-    """Run the tests of a room on its code as it is, then on the mutants of which nothing is known."""
+    """Run the tests of a room on its code as it is, then on the mutants of which nothing is known.
+
+    Args:
+        room: which one.
+        aside: mutants that are set aside.
+        known: results of an earlier time.
+        options: of the command line.
+        places: where to run them.
+        passed: tests that have passed on the code as it is; these are added.
+    """
     sources = [source for source in room.sources if not options.only or source.startswith(tuple(options.only))]
     every = {source: mutants(source, (ROOT / source).read_bytes()) for source in sources}
     names = {mutant.name for some in every.values() for mutant in some}
@@ -149,13 +165,15 @@ def _run_room(
     results = [known[mutant.name] for _, mutant in chosen if mutant.name in known]
     left = [each for each in chosen if each[1].name not in {*known, *aside}]
     if left:
-        tests, seconds = _tests_on_the_code_as_it_is(room, scratch)
+        if tuple(room.tests) not in passed:
+            passed[tuple(room.tests)] = _tests_on_the_code_as_it_is(room, places[0])
+        tests, seconds = passed[tuple(room.tests)]
         print(f"{room.name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
         trials = [
             Trial(mutant.name, source, mutant.source, _stages(source, tests), 20 + 3 * seconds, room.compiled_in)
             for source, mutant in left
         ]
-        for result in run(trials, ROOT, scratch, options.jobs):
+        for result in run(trials, places):
             print(f"{result.seconds:6.1f} s  {result.outcome:8}  {result.name}", file=sys.stderr, flush=True)
             results.append(result)
     outcomes = Counter(result.outcome for result in results)
@@ -185,16 +203,13 @@ def _subject(source: str) -> str:
     return path.parent.name if in_operator or path.stem == "__init__" else path.stem.lstrip("_")
 
 
-def _tests_on_the_code_as_it_is(room: Room, scratch: Path) -> tuple[list[str], float]:
+def _tests_on_the_code_as_it_is(room: Room, place: Place) -> tuple[list[str], float]:
     """Run the tests of a room where nothing is wrong: its files, the quickest first, and how long all take."""
-    report = scratch / "as-it-is.xml"
-    source = room.sources[0]
+    report, source = place.root / "as-it-is.xml", room.sources[0]
     stages = ((f"--junitxml={report}", *room.tests),)
-    trial = Trial("as it is", source, (ROOT / source).read_bytes(), stages, 3600, room.compiled_in)
-    place = scratch / "as-it-is"
-    (result,) = run([trial], ROOT, place, 1)
+    (result,) = run([Trial("as it is", source, (ROOT / source).read_bytes(), stages, 3600)], [place])
     if result.outcome != "survived":
-        output = (place / "copy-0" / "output.txt").read_text(encoding="utf-8", errors="replace")
+        output = (place.root / "output.txt").read_text(encoding="utf-8", errors="replace")
         raise SystemExit(f"{output}\nthe tests of {room.name} fail on the code as it is")
     seconds: defaultdict[str, float] = defaultdict(float)
     for case in ElementTree.parse(report).iter("testcase"):

@@ -127,17 +127,9 @@ class Place:
         return int(pytest.main([*options, *arguments]))
 
 
-def run(trials: Sequence[Trial], root: Path, scratch: Path, jobs: int) -> Iterator[Result]:
-    """Run trials, several at a time, and give each result as soon as it is there.
-
-    Args:
-        trials: what to run.
-        root: of the repository, which stays as it is.
-        scratch: a folder for its copies.
-        jobs: how many run at a time.
-    """
-    waiting = deque(trials)
-    free = [Place(root, scratch / f"copy-{i}") for i in range(min(jobs, len(trials)))]
+def run(trials: Sequence[Trial], places: Sequence[Place]) -> Iterator[Result]:
+    """Run trials, as many at a time as there are places, and give each result as soon as it is there."""
+    waiting, free = deque(trials), list(places)
     running: dict[int, _Running] = {}
     try:
         while waiting or running:
@@ -153,7 +145,7 @@ def run(trials: Sequence[Trial], root: Path, scratch: Path, jobs: int) -> Iterat
                 if outcome == "next":
                     running[one.process] = one
                     continue
-                one.restore(root)
+                one.restore()
                 free.append(one.place)
                 yield Result(one.trial.name, outcome, round(time.monotonic() - one.began, 2))
     finally:
@@ -167,6 +159,7 @@ class _Running:
     def __init__(self, trial: Trial, place: Place) -> None:
         self.trial, self.place, self.stages = trial, place, deque(trial.stages)
         self.began = time.monotonic()
+        self.before = (place.root / trial.path).read_bytes()
         place.write(trial.path, trial.source, trial.compiled_in)
         self._next()
 
@@ -199,6 +192,6 @@ class _Running:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process, signal.SIGKILL)
 
-    def restore(self, root: Path) -> None:
+    def restore(self) -> None:
         """Take the change back."""
-        self.place.write(self.trial.path, (root / self.trial.path).read_bytes(), self.trial.compiled_in)
+        self.place.write(self.trial.path, self.before, self.trial.compiled_in)
