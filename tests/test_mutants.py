@@ -9,6 +9,7 @@ import pytest
 
 from tools.mutants.__main__ import Row, read_scope, set_aside, table
 from tools.mutants.operators import mutants, sample
+from tools.mutants.trials import Place
 
 ROOT = Path(__file__).parent.parent
 
@@ -161,3 +162,17 @@ def test_mutants_are_run_in_copies_and_told_apart(tmp_path):
         "as it was": "survived",
     }
     assert {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.*")} == files
+
+
+def test_what_numba_keeps_on_disk_is_forgotten_where_files_are_compiled_together(tmp_path):
+    root = tmp_path / "root"
+    for name in ("src/ops/rule/__pycache__/loop.nbi", "src/other/__pycache__/loop.nbi", "tests/x", "pyproject.toml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / "src/ops/part.py").touch()
+    place = Place(root, tmp_path / "copy")
+    for folder in ("src/ops/rule/__pycache__", "src/other/__pycache__"):
+        (place.root / folder).mkdir()
+        (place.root / folder / "loop.nbi").touch()
+    place.write("src/ops/part.py", b"x = 1", "src/ops")
+    assert [path.parent.parent.name for path in place.root.rglob("*.nbi")] == ["other"]

@@ -142,7 +142,7 @@ def test_where_bits_must_be_equal_kernels_still_spare_the_filling_of_memory():
 
 
 def test_hardware_counts_the_cores_that_this_process_may_use(monkeypatch):
-    monkeypatch.setattr(devices.os, "sched_getaffinity", lambda process: {0, 3, 5}, raising=False)
+    monkeypatch.setattr(devices.os, "sched_getaffinity", {0: {0, 3, 5}}.get, raising=False)
     assert devices.hardware("cpu")["cores"] == 3
     monkeypatch.delattr(devices.os, "sched_getaffinity")
     monkeypatch.setattr(devices.os, "cpu_count", lambda: 7)

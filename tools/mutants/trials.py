@@ -37,7 +37,7 @@ class Trial(NamedTuple):
     timeout_s: float
     """For each stage; what takes longer hangs."""
     compiled_in: str | None = None
-    """A folder whose files are compiled together, and anew for each trial."""
+    """A folder whose loops numba compiles anew for each trial: it does not see changes in other files than a loop's."""
 
 
 class Result(NamedTuple):
@@ -74,16 +74,17 @@ class Place:
                 shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy2(root / name, folder / name)
-        # Caches of Python and of numba tell files apart by size and time alone; so each change gets a time of its own.
+        # Python tells a compiled file's source by its size and time alone; so each change gets a time of its own.
         self.time = 1_000_000_000
 
     def write(self, path: str, source: bytes, compiled_in: str | None) -> None:
         """Change a file."""
         (self.root / path).write_bytes(source)
         self.time += 10
-        changed = [self.root / path] if compiled_in is None else sorted((self.root / compiled_in).rglob("*.py"))
-        for each in changed:
-            os.utime(each, (self.time, self.time))
+        os.utime(self.root / path, (self.time, self.time))
+        if compiled_in is not None:
+            for index in (self.root / compiled_in).rglob("*.nbi"):
+                index.unlink()
 
     def start(self, arguments: Sequence[str]) -> int:
         """Start pytest in a process of its own group; its number."""
