@@ -37,7 +37,7 @@ test: $(STAMP) $(GAMES) $(DOCS) ## Run lint, types and all tests
 	@$(call step,mypy,$(BIN)/mypy)
 	@$(call step,pytest,$(BIN)/python -m pytest -q -n 2)
 
-mutants: $(STAMP) ## Put small faults into the code and see whether its tests find them (an hour or more)
+mutants: $(STAMP) ## Put small faults into the code and see whether its tests find them (hours)
 	@$(BIN)/python -m tools.mutants --jobs 2
 
 docs: $(DOCS) ## Build the site of the documentation into site/
