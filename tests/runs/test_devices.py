@@ -147,3 +147,14 @@ def test_hardware_counts_the_cores_that_this_process_may_use(monkeypatch):
     monkeypatch.delattr(devices.os, "sched_getaffinity")
     monkeypatch.setattr(devices.os, "cpu_count", lambda: 7)
     assert devices.hardware("cpu")["cores"] == 7
+
+
+@pytest.mark.parametrize(("processor", "found"), [("Quantum 9000", "Quantum 9000"), ("", "riscv128")])
+def test_where_no_file_names_the_processor_python_does_or_else_its_kind(monkeypatch, processor, found):
+    def absent(*arguments, **options):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(devices, "open", absent, raising=False)
+    monkeypatch.setattr(devices.platform, "processor", lambda: processor)
+    monkeypatch.setattr(devices.platform, "machine", lambda: "riscv128")
+    assert devices.hardware("cpu")["device"] == found

@@ -220,7 +220,7 @@ def _tests_on_the_code_as_it_is(room: Room, place: Place) -> tuple[list[str], fl
 def table(rows: Sequence[Row]) -> list[str]:
     """The results as a table in Markdown."""
     lines = [
-        "| part | mutants | run | killed | of these by time | set aside | survived | killed, % |",
+        "| part | mutants | drawn | killed | of these by time | set aside | survived | killed, % |",
         "| --- " * 8 + "|",
     ]
     for row in rows:
