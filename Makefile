@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test portable docs lint types format bench clean
+.PHONY: help setup run demo test portable mutants docs lint types format bench clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ portable: $(STAMP) ## Run the tests of kernels and layers as on a CPU without AV
 	@$(call step,pytest without AVX-512,ONEDNN_MAX_CPU_ISA=AVX2 $(BIN)/python -m pytest -q -n 2 -k "not triton" tests/ops tests/nn tests/vision)
 	@$(call step,pytest without AVX,ONEDNN_MAX_CPU_ISA=SSE41 $(BIN)/python -m pytest -q -k autocast tests/nn)
 
+mutants: $(STAMP) ## Put small faults into the code and see whether its tests find them (hours)
+	@$(BIN)/python -m tools.mutants --jobs 2
+
 docs: $(DOCS) ## Build the site of the documentation into site/
 	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict)
 	@echo "The site is there: open site/index.html"
@@ -66,7 +69,7 @@ bench: $(STAMP) ## Time the operators on this machine
 
 clean: ## Remove caches, builds and outputs; keeps .venv and runs/
 	@rm -rf build dist out site .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests tools examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch goes first and alone: its exact pin also admits a local CPU build (2.13.0+cpu) where pip is set up with one.
 # hatchling comes next, so that the package itself is built with the pinned version.

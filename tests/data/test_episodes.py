@@ -210,3 +210,8 @@ def test_the_order_of_the_support_says_nothing_about_classes_images_and_the_quer
         expected = together.sum(dim=1, keepdim=True) * together.sum(dim=0) / together.sum()
         # With at most 25 degrees of freedom, 52.6 is passed once in a thousand times.
         assert ((together - expected) ** 2 / expected).sum() < 52.6
+
+
+def test_an_episode_has_one_query_and_is_of_stream_0_unless_told_otherwise():
+    unnamed = draw_episodes(image_set(), torch.tensor(3), batch_size=2, ways=3, shots=2, seed=1)
+    assert_equal(unnamed, draw(3, batch_size=2, queries=1, seed=1, stream=0))

@@ -327,3 +327,14 @@ def test_the_page_and_all_its_files_are_served(page):
     assert named == {f"/static/{path.name}" for path in STATIC.iterdir()} - {"/static/index.html"}
     for name in named:
         assert page.send("GET", name)[0] == 200
+
+
+def test_what_is_no_request_reaches_the_server_as_it_came():
+    seen = []
+
+    async def server(scope, receive, send):
+        seen.append((scope, receive, send))
+
+    arrived = ({"type": "lifespan"}, object(), object())
+    asyncio.run(Guard(server)(*arrived))
+    assert seen == [arrived]

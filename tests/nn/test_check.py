@@ -225,3 +225,10 @@ def test_the_tolerance_can_be_chosen():
 
     check_layer(Rough(), tolerance=1e-2)
     assert report(Rough())
+
+
+@pytest.mark.parametrize("sizes", [{"batch_size": 1}, {"time": 3}])
+def test_too_few_rows_or_steps_get_a_sentence_and_the_least_will_do(sizes):
+    with pytest.raises(ValueError, match="wanted at least 2 rows and 4 steps"):
+        check_layer(Good(), **sizes)
+    check_layer(Good(), **{name: size + 1 for name, size in sizes.items()})

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from srwm.nn import FeedForward
+from srwm.nn import LSTM, FeedForward
 
 from . import paper
 
@@ -33,3 +33,11 @@ def test_dropout_falls_inside_and_on_the_output():
 def test_an_inner_size_of_zero_gets_a_sentence():
     with pytest.raises(ValueError, match="ff_size=0; wanted at least 1"):
         FeedForward(4, 0)
+
+
+@pytest.mark.usefixtures("as_installed")
+def test_the_state_of_another_layer_gets_a_sentence_when_it_is_read_too():
+    layer, other = FeedForward(4), LSTM(4, 4)
+    for call in (layer, layer.read):
+        with pytest.raises(ValueError, match=r"state.*LSTMState"):
+            call(torch.zeros(2, 3, 4), other.initial_state(2))

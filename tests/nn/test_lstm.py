@@ -92,3 +92,12 @@ def test_under_autocast_on_a_cpu_half_precision_inputs_meet_float32_parameters()
 def test_no_layers_get_a_sentence():
     with pytest.raises(ValueError, match="num_layers=0; wanted at least 1"):
         LSTM(4, 3, num_layers=0)
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("part", ["hidden", "cell"])
+def test_each_part_of_a_state_of_another_size_gets_a_sentence(part):
+    layer = LSTM(4, 6)
+    state = layer.initial_state(2)._replace(**{part: torch.zeros(2, 1, 5)})
+    with pytest.raises(ValueError, match=rf"state\.{part} has shape \[2, 1, 5\]; .*\[2, 1, 6\]"):
+        layer(torch.zeros(2, 3, 4), state)

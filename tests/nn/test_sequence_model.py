@@ -132,3 +132,15 @@ def test_an_option_of_a_memory_that_is_no_number_is_refused(options, sentence):
 
 def test_whole_numbers_do_for_options_that_are_numbers(as_installed):
     SequenceModel(4, 2, hidden_size=8, num_heads=2, memory_options={"beta_init": -1, "reset_every": None})
+
+
+def dtypes_of(state):
+    if isinstance(state, torch.Tensor):
+        return {state.dtype}
+    return {dtype for part in state for dtype in dtypes_of(part)}
+
+
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "sr_deltanet", "lstm"])
+def test_its_new_state_is_of_the_dtype_that_was_asked_for(memory):
+    state = SequenceModel(5, memory=memory, **SMALL).initial_state(2, "cpu", torch.float64)
+    assert {dtype for dtype in dtypes_of(state) if dtype.is_floating_point} == {torch.float64}

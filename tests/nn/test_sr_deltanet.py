@@ -37,3 +37,9 @@ def test_the_matrix_has_columns_for_q_k_v_and_beta():
 def test_heads_that_do_not_divide_get_a_sentence():
     with pytest.raises(ValueError, match="hidden_size=6 is not a multiple of num_heads=4"):
         SRDeltaNet(6, 4)
+
+
+def test_options_reach_the_matrix():
+    options = {"learning_rates": 1, "beta_init": -2.0, "query_init_scale": 0.5, "backend": "reference"}
+    matrix = SRDeltaNet(6, 2, **options).self_referential
+    assert {name: getattr(matrix, name) for name in options} == options

@@ -129,3 +129,19 @@ def test_the_warning_points_at_the_callers_line(tmp_path):
             f"{script}:{line}: UserWarning: srwm runs the slow reference on cpu with head size {head_dim}"
             in done.stderr
         )
+
+
+@pytest.mark.parametrize("device", ["meta", "mps", "xpu"])
+def test_a_device_without_kernels_has_the_reference_and_the_warning_says_why(installed, monkeypatch, device):
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    installed("numba", "triton")
+    assert available_backends(device) == ("reference",)
+    with pytest.warns(UserWarning, match=f"slow reference on {device} with head size 3: there is no kernel for this"):
+        assert _backends.choose_backend("auto", torch.device(device), 3) == "reference"
+
+
+def test_what_is_compiled_for_cpus_is_not_offered_on_a_gpu(installed):
+    installed("numba", "triton")
+    assert available_backends(GPU) == ("triton", "reference")
+    installed("numba")
+    assert available_backends(GPU) == ("reference",)

@@ -133,3 +133,12 @@ def test_tensors_without_numbers_get_the_shapes_of_the_results(operator, right, 
     found = operator(**{name: tensor.to("meta") for name, tensor in right.items()}, backend=backend)
     assert all(each.is_meta for each in found)
     assert [(each.shape, each.dtype) for each in found] == [(each.shape, each.dtype) for each in expected]
+
+
+def test_heads_of_size_1_are_served():
+    y, state = delta_rule(*torch.ones(3, 1, 2, 1, 1), torch.ones(1, 2, 1))
+    assert y.flatten().tolist() == [1.0, 1.0]
+    assert state.shape == (1, 1, 1, 1)
+    y, state = self_referential(torch.ones(1, 2, 1, 1), torch.zeros(1, 1, 7))
+    assert y.flatten().tolist() == [0.0, 0.0]
+    assert state.shape == (1, 1, 1, 7)

@@ -100,3 +100,15 @@ def test_a_recorded_step_does_the_same_as_the_step_itself():
     for _ in range(3):
         replay()
     assert (total.tolist(), number.item()) == ([6.0] * 3, 3.0)
+
+
+def test_steps_are_counted_in_float32_whatever_the_default_is():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        parameter = nn.Parameter(torch.zeros(3))
+        state = adam_state(torch.optim.Adam([parameter], fused=True), [("x", parameter)])
+    finally:
+        torch.set_default_dtype(before)
+    assert state["x/step"].dtype == torch.float32
+    assert state["x/exp_avg"].dtype == state["x/exp_avg_sq"].dtype == torch.float64

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from srwm.errors import RunError
-from srwm.runs.atomic import write_atomically
+from srwm.runs.atomic import write_atomically, written_whole
 
 from .full_disk import FullDisk, files_in
 
@@ -67,3 +67,31 @@ def test_the_bytes_reach_the_disk_before_the_name_does(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *names: calls.append("replace") or replace(*names))
     write_atomically(tmp_path / "file", b"new")
     assert calls == ["fsync", "replace", "fsync"]
+
+
+def test_an_error_before_anything_was_written_is_told_as_it_is(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), written_whole(tmp_path / "file"):
+        raise ZeroDivisionError
+    assert files_in(tmp_path) == {"file": b"old"}
+
+
+def lowest_free_descriptor():
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    os.close(descriptor)
+    return descriptor
+
+
+def test_no_file_stays_open(tmp_path):
+    before = lowest_free_descriptor()
+    write_atomically(tmp_path / "file", b"new")
+    assert lowest_free_descriptor() == before
+
+
+def test_a_file_belongs_to_whoever_the_umask_says_and_is_no_program(tmp_path):
+    umask = os.umask(0)
+    try:
+        write_atomically(tmp_path / "file", b"new")
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666

@@ -131,3 +131,30 @@ def test_random_states_that_do_not_fit_get_a_sentence(tensors):
 )
 def test_less_is_done_at_once_on_a_cpu_the_larger_it_is(device, floats, number):
     assert devices.at_once(2048, torch.device(device), floats=floats) == number
+
+
+def test_where_bits_must_be_equal_kernels_still_spare_the_filling_of_memory():
+    try:
+        devices.set_deterministic(True)
+        assert not torch.utils.deterministic.fill_uninitialized_memory
+    finally:
+        devices.set_deterministic(False)
+
+
+def test_hardware_counts_the_cores_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(devices.os, "sched_getaffinity", {0: {0, 3, 5}}.get, raising=False)
+    assert devices.hardware("cpu")["cores"] == 3
+    monkeypatch.delattr(devices.os, "sched_getaffinity")
+    monkeypatch.setattr(devices.os, "cpu_count", lambda: 7)
+    assert devices.hardware("cpu")["cores"] == 7
+
+
+@pytest.mark.parametrize(("processor", "found"), [("Quantum 9000", "Quantum 9000"), ("", "riscv128")])
+def test_where_no_file_names_the_processor_python_does_or_else_its_kind(monkeypatch, processor, found):
+    def absent(*arguments, **options):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(devices, "open", absent, raising=False)
+    monkeypatch.setattr(devices.platform, "processor", lambda: processor)
+    monkeypatch.setattr(devices.platform, "machine", lambda: "riscv128")
+    assert devices.hardware("cpu")["device"] == found

@@ -1,5 +1,7 @@
 """The guard against NaN."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -146,4 +148,15 @@ def test_in_a_cuda_graph_the_first_bad_step_is_found():
     graph.replay()
     assert torch.equal(model[0].weight, before)
     with pytest.raises(NonFiniteError, match=r"of 2\.weight is not finite at step 2 "):
+        watch.check()
+
+
+@pytest.mark.parametrize(("bad", "said"), [(3, "a, b, c are"), (5, "a, b, c and 2 more are")])
+def test_of_many_bad_gradients_the_first_three_are_named(bad, said):
+    parameters = [(name, nn.Parameter(torch.zeros(2))) for name in "abcde"]
+    for i, (_, parameter) in enumerate(parameters):
+        parameter.grad = torch.full((2,), math.inf if i < bad else 1.0)
+    watch = GradientWatch(parameters, torch.device("cpu"))
+    watch.observe(torch.tensor(7), torch.tensor(0.5))
+    with pytest.raises(NonFiniteError, match=f"^the gradients of {said} not finite at step 7 "):
         watch.check()

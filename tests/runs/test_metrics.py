@@ -1,6 +1,7 @@
 """Metrics: valid JSON lines, whatever happens."""
 
 import json
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -130,3 +131,21 @@ def test_a_full_disk_leaves_the_file_that_was_to_be_cut(path, monkeypatch):
     with pytest.raises(RunError, match="the disk is full"):
         cut_metrics(path, 1)
     assert read_metrics(path) == RECORDS
+
+
+def test_a_metrics_file_belongs_to_whoever_the_umask_says_and_is_no_program(tmp_path):
+    umask = os.umask(0)
+    try:
+        MetricsLog(tmp_path / "metrics.jsonl").close()
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "metrics.jsonl").stat().st_mode & 0o777 == 0o666
+
+
+def test_closing_twice_closes_nothing_of_others(tmp_path, monkeypatch):
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.close()
+    closed = []
+    monkeypatch.setattr(os, "close", closed.append)
+    log.close()
+    assert closed == []

@@ -36,3 +36,9 @@ def test_a_legend_of_long_names_stays_within_the_picture(length, tmp_path):
 
 def test_without_names_there_is_no_legend():
     assert drawn([]).legends == []
+
+
+def test_a_figure_is_as_large_as_its_panels_together():
+    figure, panels = new_figure(2, 3, (4.0, 1.5))
+    assert figure.get_size_inches().tolist() == [12.0, 3.0]
+    assert [len(row) for row in panels] == [3, 3]

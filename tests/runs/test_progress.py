@@ -113,3 +113,12 @@ def test_tensorboard_that_is_not_installed_is_asked_for_in_one_line(folder, monk
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(InputError, match=re.escape("pip install 'srwm[tensorboard]'")):
         run_loop(TinyTrainer(), folder, replace(OPTIONS, tensorboard=True), show_progress=False)
+
+
+def test_a_notice_is_shown_as_it_is_on_one_line_however_narrow_the_console():
+    out = io.StringIO()
+    console = Console(file=out, width=20, force_terminal=True, color_system="truecolor")
+    display = _progress.Display(_progress.Status(step=0, total_steps=10, item="images"), console, lambda: False)
+    text = "still at chance [b]0.2[/b] after 'a' and 12345 steps: see https://example.org"
+    display.say(text)
+    assert out.getvalue() == f"{text}\n"

@@ -166,3 +166,12 @@ def test_only_one_process_at_a_time_holds_the_lock(path):
 def test_reading_a_run_does_not_load_torch():
     code = "import sys, srwm.runs.config, srwm.runs.metrics, srwm.runs.run_folder; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("changed", "more"), [(4, ""), (5, ", and 1 more")])
+def test_of_many_changed_keys_the_first_four_are_named(path, changed, more):
+    before, now = dict.fromkeys("abcdef", 0), {**dict.fromkeys("abcdef", 0), **dict.fromkeys("abcdef"[:changed], 1)}
+    RunFolder.create(path, before, kind="few-shot")
+    named = ", ".join(f"{key} was 0 and is now 1" for key in "abcd")
+    with pytest.raises(InputError, match=f"with another configuration: {named}{more}; choose"):
+        RunFolder.resume(path, now, kind="few-shot")

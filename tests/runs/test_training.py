@@ -287,3 +287,12 @@ def test_other_errors_of_torch_stay_what_they_are(tmp_path):
 
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):
         train(tmp_path / "run", make_trainer=make_trainer)
+
+
+def test_progress_is_shown_on_the_console_that_was_given_and_else_on_the_error_stream(tmp_path, capsys):
+    out = io.StringIO()
+    train(tmp_path / "one", console=Console(file=out))
+    assert "step 6/6" in out.getvalue()
+    assert capsys.readouterr() == ("", "")
+    train(tmp_path / "two", console=None)
+    assert "step 6/6" in capsys.readouterr().err

@@ -243,3 +243,15 @@ def test_no_two_purposes_share_a_key(keys_in_use, order):
     of_parts = 20 * 2 * (2 if order == "random" else 1)
     assert len(keys) == of_parts + 2 * 20 * 4 * (1 + 3 + 1 + 1)
     assert len(keys.unique()) == len(keys)
+
+
+def test_the_streams_of_a_seed_stay_what_they_are():
+    drawn = draw(torch.tensor(3), batch_size=2, parts=2, seed=1, number=2, stream={"order": "random"})
+    assert drawn.place.tolist() == KNOWN_PLACES
+    assert drawn.mask.sum(dim=-1).tolist() == [22, 20]
+
+
+KNOWN_PLACES = [
+    [71, 57, 53, 48, 58, 55, 56, 70, 50, 69, 66, 0, 18, 33, 21, 35, 22, 5, 1, 23, 30, 2, 51, 34],
+    [29, 12, 16, 13, 28, 24, 20, 25, 17, 22, 18, 60, 64, 50, 39, 38, 48, 53, 63, 41, 23, 40, 52, 62],
+]
