@@ -14,6 +14,7 @@ if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from ops.gpu_cases import cases, pytest, run
+from ops.growth import PARTS, growing_keys, growing_outputs, with_a_large_value, with_few_resets, worst_error
 from ops.inputs import (
     OPERATORS,
     Case,
@@ -25,7 +26,7 @@ from ops.inputs import (
     normal,
     solve,
 )
-from ops.tolerances import assert_near
+from ops.tolerances import TOLERANCES, assert_near
 from srwm.ops import available_backends
 
 pytestmark = pytest.mark.gpu if pytest else None
@@ -74,6 +75,21 @@ def test_float32_agrees_with_float64(operator, case):
 def test_every_head_size_agrees_with_float64(operator, d):
     problem = on_gpu(operator, 3, 9, 2, d, reset=True, dtype=torch.float32)
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+GROWING = {
+    "keys": lambda d: growing_keys(1e12, 2, 100, 2, d),
+    "keys, with resets": lambda d: with_few_resets(growing_keys(1e12, 2, 150, 2, d)),
+    "a large value": lambda d: with_a_large_value(1e8, 100, 2, 200, 2, d),
+    "outputs": lambda d: growing_outputs(1e12, 2, 150, 2, d),
+    "outputs, with resets": lambda d: with_few_resets(growing_outputs(1e12, 2, 200, 2, d), 0.01),
+}
+
+
+@cases(name=GROWING, d=[16, 32, 64], part=["first half", "all and end state"])
+def test_gradients_are_right_when_the_matrix_grows(name, d, part):
+    limit = TOLERANCES["float32 under growth gradients"].limit
+    assert worst_error(GROWING[name](d).to("cuda"), "triton", PARTS[part]) <= limit
 
 
 @cases(operator=OPERATORS, case=[*WIDE, Case(2, 5, 1, 128, out=385)])
