@@ -252,61 +252,19 @@ def _steps_back(
     return (w_y, w_q, w_k, w_b), (g_y, g_q, g_k, g_b)
 
 
-@triton.jit(do_not_specialize=["unit", "steps", "heads", "interval", "never"])
+@triton.jit
 @no_type_check
-def self_referential_bwd_kernel(
+def _go_back(
     dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate, dweight,
-    steps, heads, unit, interval, never,
+    steps, heads, place, interval, intervals, never,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
-    GROWTH: tl.constexpr, JUMPS: tl.constexpr, SOME: tl.constexpr,
+    GROWTH: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
-    """Run one head, or one block of its outputs, back through the sequence.
-
-    With `JUMPS` a sequence may have jumps and resets. That takes so many registers that none is left for speed, so
-    that sequences without any have a kernel for themselves. With `SOME`, each runs only those sequences it is for.
-    """
+    """Go back through the whole sequence, which may have jumps or resets only if `JUMPS`."""
     M: tl.constexpr = OUT + 2 * D + RATES
-    SHARE: tl.constexpr = 3 * D + 1
-    head = tl.program_id(0).to(tl.int64)
-    heads = heads.to(tl.int64)
-    row = rows(ROWS, LANES)
-    col = tl.arange(0, ROWS)
-    col_y = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    col_b = tl.arange(0, NB)
-    place = (row, col_y, col, col_b, unit)
-
-    first = (head // heads) * steps * heads + head % heads
-    dy += first * OUT
-    x += first * D
-    q += first * D
-    k += first * D
-    beta += first * RATES
-    difference += first * M
-    dx += first * D
-    # The blocks of y hand over their shares side by side: [blocks, b, t, h, du | dk | dx | drate].
-    share += (tl.program_id(1) * tl.num_programs(0).to(tl.int64) * steps + first) * SHARE
-    segment += (head // heads) * steps
-    weight += (head % heads) * D * M
-    matrix = head * D * M
-    end += matrix
-    dend += matrix
-    state += matrix
-    dstate += matrix
-    dweight += matrix
-    intervals = (steps + interval - 1) // interval
-    checkpoints += head * (intervals - 1) * D * M
-    jumps += head * intervals
-    if SOME:
-        jumped = any_jump(jumps, intervals)
-        if JUMPS:
-            if not jumped:
-                return
-        else:
-            if jumped:
-                return
-
+    row = place[0]
     # `matrix` starts from the end of the sequence. The gradient of the loss with respect to it is `gradient` plus that
     # of the end state: apart, because what reaches `weight` may be far smaller than the latter.
     zero = (zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC))
@@ -373,3 +331,65 @@ def self_referential_bwd_kernel(
             gradient[2] + end_gradient[2], gradient[3] + end_gradient[3],
         )  # fmt: skip
     store_matrix(dstate, place, gradient, D, OUT, RATES, CORE, READ)
+
+
+@triton.jit(do_not_specialize=["unit", "steps", "heads", "interval", "never"])
+@no_type_check
+def self_referential_bwd_kernel(
+    dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate, dweight,
+    steps, heads, unit, interval, never,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
+    CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
+    GROWTH: tl.constexpr,
+):  # fmt: skip
+    M: tl.constexpr = OUT + 2 * D + RATES
+    SHARE: tl.constexpr = 3 * D + 1
+    head = tl.program_id(0).to(tl.int64)
+    heads = heads.to(tl.int64)
+    row = rows(ROWS, LANES)
+    col = tl.arange(0, ROWS)
+    col_y = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    col_b = tl.arange(0, NB)
+    place = (row, col_y, col, col_b, unit)
+
+    first = (head // heads) * steps * heads + head % heads
+    dy += first * OUT
+    x += first * D
+    q += first * D
+    k += first * D
+    beta += first * RATES
+    difference += first * M
+    dx += first * D
+    # The blocks of y hand over their shares side by side: [blocks, b, t, h, du | dk | dx | drate].
+    share += (tl.program_id(1) * tl.num_programs(0).to(tl.int64) * steps + first) * SHARE
+    segment += (head // heads) * steps
+    weight += (head % heads) * D * M
+    matrix = head * D * M
+    end += matrix
+    dend += matrix
+    state += matrix
+    dstate += matrix
+    dweight += matrix
+    intervals = (steps + interval - 1) // interval
+    checkpoints += head * (intervals - 1) * D * M
+    jumps += head * intervals
+
+    # A sequence without jumps has a loop for itself: the other one needs so many registers that none is left for speed.
+    jumped = steps < 0
+    if HAS_RESET:
+        jumped = steps > 0
+    else:
+        jumped = any_jump(jumps, intervals)
+    if jumped:
+        _go_back(
+            dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate,
+            dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, ROWS, BLOCK, NB, LANES, ACC,
+            CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH, True,
+        )  # fmt: skip
+    elif not HAS_RESET:
+        _go_back(
+            dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate,
+            dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, ROWS, BLOCK, NB, LANES, ACC,
+            CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH, False,
+        )  # fmt: skip

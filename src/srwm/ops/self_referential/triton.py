@@ -42,10 +42,6 @@ READ_BWD = {
 }  # fmt: skip
 
 
-SHORT = 32
-"""Steps up to which the launch of a kernel takes longer than the kernel."""
-
-
 def _fits_one_program(rows: int, columns: int) -> bool:
     """Whether the part y of a matrix can share a program with the core; with more, registers run out."""
     return rows <= 32 and rows * columns <= 1024
@@ -147,19 +143,15 @@ def backward(
     interval = _checkpoints.steps_between(d, weight.shape[2])
     segment = end if reset is None else segments(reset)
     share = end
-    # Sequences with jumps and those without have a kernel each. Where a launch takes longer than the sequence, and where
-    # it has resets, one serves all.
-    kernels = [True] if reset is not None or t <= SHORT else [False, True]
     for part in _parts(d, dy.shape[3], saved.beta.shape[3], weight.dtype, _is_crowded(x), True):
         if not part.constants["CORE"]:
             share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1)
         elif not part.constants["READ"]:
             share = share.sum(0) if share.shape[0] > 1 else share
         with torch.cuda.device_of(x):
-            for jumps in kernels:
-                self_referential_bwd_kernel[(b * h, part.blocks)](
-                    dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
-                    share, dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
-                    HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, GROWTH=GROWTH,
-                    JUMPS=jumps, SOME=len(kernels) > 1, **part.constants,
-                )  # fmt: skip
+            self_referential_bwd_kernel[(b * h, part.blocks)](
+                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
+                share, dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
+                HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, GROWTH=GROWTH,
+                **part.constants,
+            )  # fmt: skip
