@@ -288,11 +288,17 @@ def test_evaluate_refuses_weights_that_are_not_finite(images, tmp_path, capsys):
     assert re.search(r"step-000000001/weights\.safetensors cannot be used: .* is not finite in \d+ of its", err)
 
 
-@pytest.mark.parametrize("values", [["model.hidden_size=1099511627776"], ["train.batch_size=1099511627776"]])
-def test_a_recipe_beyond_all_memory_exits_1_with_a_sentence(images, tmp_path, capsys, values):
-    status, out, err = train(images, tmp_path / "run", capsys, *values)
+def test_a_recipe_beyond_all_memory_exits_1_with_a_sentence(images, tmp_path, capsys):
+    status, out, err = train(images, tmp_path / "run", capsys, "train.batch_size=1099511627776")
     assert (status, out) == (1, "")
     assert "cpu ran out of memory; take a smaller batch or model, or another device" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_beyond_all_memory_exits_2_and_names_its_size(images, tmp_path, capsys):
+    status, out, err = train(images, tmp_path / "run", capsys, "model.hidden_size=1099511627776")
+    assert (status, out) == (2, "")
+    assert "hidden_size=1099511627776; wanted at most 2147483647" in err
     assert not (tmp_path / "run").exists()
 
 

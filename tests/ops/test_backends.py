@@ -131,7 +131,7 @@ def test_the_warning_points_at_the_callers_line(tmp_path):
         )
 
 
-@pytest.mark.parametrize("device", ["meta", "mps", "xpu"])
+@pytest.mark.parametrize("device", ["mps", "xpu"])
 def test_a_device_without_kernels_has_the_reference_and_the_warning_says_why(installed, monkeypatch, device):
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     installed("numba", "triton")

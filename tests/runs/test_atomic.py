@@ -95,3 +95,11 @@ def test_a_file_belongs_to_whoever_the_umask_says_and_is_no_program(tmp_path):
     finally:
         os.umask(umask)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RunError, match="pipe cannot be written: it is not a file; expected the name of one"):
+        write_atomically(tmp_path / "pipe", b"data")
+    assert (tmp_path / "pipe").is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]

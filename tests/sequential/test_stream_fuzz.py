@@ -50,9 +50,9 @@ def test_mutated_lines_get_an_answer_or_a_sentence_and_the_stream_goes_on(stream
 NESTED = "[" * 990 + "]" * 990
 
 HOSTILE = [
-    ('{"image": "IMAGE", "label": ' + "9" * 400 + "}", "is too large a number"),
-    ('{"image": "IMAGE", "label": ' + "9" * 5000 + "}", "is too large a number"),
-    ('{"image": "IMAGE", "label": ' + "9" * 200 + "}", "out of range"),
+    ('{"image": "IMAGE", "label": ' + "9" * 400 + "}", "is too large a whole number"),
+    ('{"image": "IMAGE", "label": ' + "9" * 5000 + "}", "is too large a whole number"),
+    ('{"image": "IMAGE", "label": ' + "9" * 19 + "}", "out of range"),
     ('{"image": "IMAGE", "id": ' + NESTED + "}", "nested too deeply"),
     ('{"image": "IMAGE", "label": ' + NESTED + "}", "nested too deeply"),
     ('{"image": "IMAGE", "id": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),

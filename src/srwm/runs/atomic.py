@@ -36,6 +36,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.tmp")
     with failures_as_sentences(path):
+        if path.exists() and not path.is_file():
+            # A device, such as /dev/null, would be replaced for good.
+            raise RunError(f"{path} cannot be written: it is not a file; expected the name of one, or a free name")
         try:
             yield temporary
             os.replace(temporary, path)
