@@ -10,6 +10,7 @@ from pathlib import Path
 
 from curves import draw_curves, read_table
 from drawing import SIGNS, Drawing, number
+from error_curves import draw_errors
 
 DOCS = Path(__file__).parent.parent
 
@@ -276,6 +277,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "chunks": chunks,
     "chance": chance,
     "seeds": seeds,
+    "growth": draw_errors,
 }
 """What is drawn, by the name of its file."""
 

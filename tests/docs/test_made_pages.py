@@ -53,7 +53,7 @@ def pictures():
     return PICTURES
 
 
-@pytest.mark.parametrize("name", ["matrix", "step", "norms", "episodes", "chunks", "chance", "seeds"])
+@pytest.mark.parametrize("name", ["matrix", "step", "norms", "episodes", "chunks", "chance", "seeds", "growth"])
 def test_a_picture_is_what_its_script_draws(name):
     stored = (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     assert stored == pictures()[name](), "draw it again: python docs/tools/pictures.py"
