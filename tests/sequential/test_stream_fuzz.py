@@ -52,7 +52,7 @@ NESTED = "[" * 990 + "]" * 990
 HOSTILE = [
     ('{"image": "IMAGE", "label": ' + "9" * 400 + "}", "is too large a whole number"),
     ('{"image": "IMAGE", "label": ' + "9" * 5000 + "}", "is too large a whole number"),
-    ('{"image": "IMAGE", "label": ' + "9" * 19 + "}", "out of range"),
+    ('{"image": "IMAGE", "label": ' + "9" * 18 + "}", "out of range"),
     ('{"image": "IMAGE", "id": ' + NESTED + "}", "nested too deeply"),
     ('{"image": "IMAGE", "label": ' + NESTED + "}", "nested too deeply"),
     ('{"image": "IMAGE", "id": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
