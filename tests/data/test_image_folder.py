@@ -3,6 +3,10 @@ import random
 
 import pytest
 
+from runs.no_files import SENTENCES, outcome, put
+from srwm.data import load_images
+from srwm.data.convert import convert_folder
+from srwm.data.decode import MAX_FILE_BYTES
 from srwm.data.image_folder import scan_folder
 from srwm.errors import InputError
 
@@ -160,3 +164,40 @@ def test_a_link_that_leads_to_itself_is_no_class(tmp_path):
     write_folder(tmp_path, CLASSES, per_class=1)
     (tmp_path / "loop").symlink_to("loop")
     assert [name for name, _, _ in index(tmp_path)] == sorted(CLASSES)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "nothing"])
+def test_what_is_no_file_in_a_folder_of_images_is_named(kind, tmp_path):
+    folder = write_folder(tmp_path / "pets", ["train/ant", "test/bee"])
+    path = put(folder / "train" / "ant" / "x.png", kind)
+    for call in (
+        lambda: load_images(f"folder:{folder}", "train"),
+        lambda: convert_folder(folder, tmp_path / "mine.npz", lambda _: None),
+    ):
+        assert outcome(call).startswith(f"{path} (class 'ant') {SENTENCES[kind]}")
+
+
+def test_a_device_in_a_folder_of_images_is_named(tmp_path, monkeypatch):
+    folder = write_folder(tmp_path / "pets", ["train/ant", "test/bee"])
+    path = put(folder / "train" / "ant" / "x.png", "device")
+    # Reading it would not end before memory does.
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    for call in (
+        lambda: load_images(f"folder:{folder}", "train"),
+        lambda: convert_folder(folder, tmp_path / "mine.npz", lambda _: None),
+    ):
+        assert outcome(call) == f"{path} (class 'ant') {SENTENCES['device']}"
+
+
+def test_an_image_file_of_too_many_bytes_is_not_read(tmp_path):
+    folder = write_folder(tmp_path / "pets", ["train/ant", "test/bee"])
+    with (folder / "train" / "ant" / "x.png").open("wb") as file:
+        file.truncate(2**40)
+    sentence = rf"x\.png \(class 'ant'\) has {2**40:,} bytes; at most {MAX_FILE_BYTES:,} are read"
+    with pytest.raises(InputError, match=sentence):
+        load_images(f"folder:{folder}", "train")
+
+
+def test_a_folder_with_the_name_of_an_image_holds_images_of_its_class(tmp_path):
+    folder = write_folder(tmp_path / "pets", ["train/x.png", "train/ant/y.png", "test/bee"])
+    assert load_images(f"folder:{folder}", "train").class_names == ("ant", "x.png")

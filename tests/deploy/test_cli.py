@@ -1,6 +1,7 @@
 """`srwm export --format torch|onnx`: what it leaves, what it says, what it refuses; and the example that runs it."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -169,3 +170,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_leaves_nothing(shipped
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "model.json").write_bytes((shipped / "tiny" / "model.json").read_bytes())
     assert "has no README.md" in refused(tmp_path / "bare", out)
+    (tmp_path / "bare" / "README.md").write_bytes(b"\xff")
+    assert "README.md is not UTF-8 text: " in refused(tmp_path / "bare", out)
+    os.truncate(tmp_path / "bare" / "README.md", 2**40)
+    assert f"README.md has {2**40:,} bytes; at most 1,048,576 are read" in refused(tmp_path / "bare", out)

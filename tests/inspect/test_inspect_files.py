@@ -95,5 +95,5 @@ def test_a_record_that_is_a_pipe_is_refused(inspection, tmp_path):
     inspection.save(tmp_path)
     (tmp_path / "record.safetensors").unlink()
     os.mkfifo(tmp_path / "record.safetensors")
-    with pytest.raises(InputError, match="is not a file but a pipe"):
+    with pytest.raises(InputError, match="is a pipe; expected a file"):
         Inspection.load(tmp_path)

@@ -49,5 +49,5 @@ def test_a_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"a\.json is not valid JSON: line 1, column 2"):
         read_object(tmp_path / "a.json")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="folder is not a file but a folder"):
+    with pytest.raises(InputError, match="folder is a folder; expected a file"):
         read_object(tmp_path / "folder")

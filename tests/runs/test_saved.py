@@ -1,6 +1,7 @@
 """Models on disk, whatever their kind."""
 
 import json
+import os
 import struct
 
 import pytest
@@ -12,6 +13,8 @@ from srwm.errors import InputError
 from srwm.runs.checkpoint import save_checkpoint
 from srwm.runs.run_folder import RunFolder
 from srwm.runs.saved import build_saved, kind_of, load_weights, read_model, write_model
+
+from .no_files import SENTENCES, outcome, put
 
 
 class Model(nn.Module):
@@ -68,6 +71,30 @@ def test_the_kind_of_a_folder_is_that_of_its_model_or_run(tmp_path):
     (tmp_path / "other" / "config.json").write_text('{"kind": 7}')
     kinds = [kind_of(tmp_path / name) for name in ("model", "run", "other", "nowhere", "")]
     assert kinds == ["few-shot", "sequential", None, None, None]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "nothing", "folder"])
+def test_weights_that_are_no_file_get_a_sentence(tmp_path, kind):
+    export(tmp_path)
+    file = tmp_path / "weights.safetensors"
+    file.unlink()
+    put(file, kind)
+    sentence = f"the weights of the model in {tmp_path} are broken: {file} {SENTENCES[kind]}"
+    assert outcome(lambda: read_model(tmp_path, "tiny")) == sentence
+
+
+def test_weights_without_end_are_not_read(tmp_path, monkeypatch):
+    export(tmp_path)
+    file = tmp_path / "weights.safetensors"
+    os.truncate(file, 2**40)
+    with pytest.raises(InputError, match=rf"weights\.safetensors has {2**40:,} bytes; at most 17,179,869,184 are read"):
+        read_model(tmp_path, "tiny")
+    file.unlink()
+    put(file, "device")
+    # Reading it would not end before memory does.
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with pytest.raises(InputError, match=rf"weights\.safetensors {SENTENCES['device']}"):
+        read_model(tmp_path, "tiny")
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,12 @@ def test_what_is_no_file_gets_a_sentence_in_its_turn(stream, tmp_path):
     assert status == 1
     sentences = {line["file"]: line["error"].rpartition(line["file"])[2] for line in printed[1:]}
     assert sentences == {
-        "0001.png": " is not a file but a pipe, a socket or a device; expected a file",
-        "0002.png": " is not a file but a pipe, a socket or a device; expected a file",
-        "0003.png": " cannot be read: No such file or directory",
+        "0001.png": " is a pipe; expected a file",
+        "0002.png": " is a device; expected a file",
+        "0003.png": " is a link to what does not exist",
         "0004.png": " cannot be read: Too many levels of symbolic links",
-        "0005.png": " is not a file but a folder; expected a file",
-        "0006.png": " cannot be read: No such device or address",
+        "0005.png": " is a folder; expected a file",
+        "0006.png": " is a socket; expected a file",
         "0007.png": sentences["0007.png"],
     }
     assert "is not an image that can be read" in sentences["0007.png"]
@@ -148,8 +148,8 @@ def test_labels_that_are_no_files_or_no_text_get_a_sentence(stream, tmp_path):
     status, printed, _ = stream(["--watch", folder, "--once", "--poll", "0"])
     assert status == 1
     assert [line["error"].rpartition("txt")[2] for line in printed if "error" in line] == [
-        " is not a file but a folder; expected a file",
-        " cannot be read: No such file or directory",
+        " is a folder; expected a file",
+        " is a link to what does not exist",
         " is not UTF-8 text: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
-        " is too large; expected at most 1,024 bytes",
+        " has 2,000 bytes; at most 1,024 are read",
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from ._parser import EXIT_OK, Commands, Parser, printable
 
 _LICENCE = "Apache-2.0"
+_MOST_CARD_BYTES = 1 << 20
 _EPILOG = """\
 formats:
   srwm    weights.safetensors, model.json and README.md, the card; `srwm evaluate` and `srwm.load` take the folder
@@ -92,14 +93,24 @@ def _deploy(args: argparse.Namespace) -> None:
     check_free(args.out)
     written.check_packages()
     with _exported(args) as model:
+        card = _read_card(model / "README.md")
         step, kind = load_step(model)
-        card = (model / "README.md").read_text(encoding="utf-8")
     difference = write_folder(step, args.out, args.format, kind=kind, card=card)
     print(
         f"{written.file}: {(args.out / written.file).stat().st_size / 1e6:,.1f} MB. On {difference.steps} random steps "
         f"{written.runtime} was at most {difference.largest:.1e} away from the model.",
         file=sys.stderr,
     )
+
+
+def _read_card(path: Path) -> str:
+    from srwm.errors import InputError
+    from srwm.runs.reading import read_file
+
+    try:
+        return read_file(path, _MOST_CARD_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error}") from error
 
 
 @contextlib.contextmanager

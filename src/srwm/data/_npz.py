@@ -13,11 +13,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from srwm.errors import InputError
+from srwm.runs.reading import open_file
 
 from ._bounded_reader import BoundedReader
 from ._memory import memory_bytes
 from ._shown import quoted, shown
-from .regular_file import open_regular_file
 
 MAX_BYTES = 16 * 2**30
 """The arrays of a file may not be larger than this, all together."""
@@ -58,7 +58,7 @@ def read_npz(path: Path, wanted: Callable[[str], bool]) -> dict[str, NDArray[Any
     """
     arrays: dict[str, NDArray[Any]] = {}
     where = ""
-    with open_regular_file(path) as file:
+    with open_file(path) as file:
         reader = BoundedReader(file, str(path), _MAX_DIRECTORY_BYTES)
         try:
             with zipfile.ZipFile(reader) as archive:

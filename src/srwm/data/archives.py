@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from srwm.errors import InputError
+from srwm.runs.reading import open_file
 
 from ._bounded_reader import BoundedReader, Readable
 from ._shown import quoted, shown
-from .regular_file import open_regular_file
 
 MAX_MEMBERS = 200_000
 """No archive may hold more members."""
@@ -66,13 +66,13 @@ def read_members(
     Raises:
         InputError: the archive is missing, broken, too large, or has a member that is not a plain file inside of it.
     """
-    try:
-        with open_regular_file(path) as file:
+    with open_file(path) as file:
+        try:
             yield from _read_members(file, _Census(path, max_members, max_bytes))
-    except InputError:
-        raise
-    except _BROKEN as error:
-        raise InputError(f"{path} is not an archive that can be read: {shown(error)}") from error
+        except InputError:
+            raise
+        except _BROKEN as error:
+            raise InputError(f"{path} is not an archive that can be read: {shown(error)}") from error
 
 
 class _Census:

@@ -13,6 +13,7 @@ from jaxtyping import UInt8
 from numpy import ndarray
 
 from srwm.errors import InputError
+from srwm.runs.reading import read_file
 
 from ._memory import memory_bytes
 from ._npz import MAX_BYTES
@@ -22,7 +23,6 @@ from .decode import MAX_FILE_BYTES, decode_image, encode_image, join_tiles, quie
 from .image_folder import scan_folder
 from .numpy_pickle import parse_numpy_pickle, read_numpy_pickle
 from .pack import SPLIT_CODES, TEST, TRAIN, Pack
-from .regular_file import read_regular_file
 from .sources import SOURCES
 from .splits import cifar_fs_split, fc100_split, vinyals_split
 
@@ -197,7 +197,7 @@ def convert_folder(folder: Path, path: Path, report: Report) -> Pack:
             report(f"packing {shown(one.name)}")
             for file in one.files:
                 what = f"{file} (class {one.name!r})"
-                data = read_regular_file(file, MAX_FILE_BYTES, what)
+                data = read_file(file, MAX_FILE_BYTES, what)
                 image = decode_image(data, 3, what)
                 files.append((index, data if data.startswith(_KEPT_FORMATS) else encode_image(image)))
                 num_bytes += len(files[-1][1])

@@ -14,6 +14,7 @@ from jaxtyping import UInt8
 from numpy import ndarray
 
 from srwm.errors import InputError
+from srwm.runs.reading import read_file
 
 from ._memory import memory_bytes
 from .decode import MAX_FILE_BYTES, cut_tiles, decoded, quiet_pillow, resize_images
@@ -21,7 +22,6 @@ from .image_folder import FolderClass, scan_folder
 from .image_set import ImageSet
 from .pack import SPLIT_CODES, TEST, TRAIN, VALIDATION, Pack, read_pack
 from .places import data_folder, find_source, pack_path, without_tilde
-from .regular_file import read_regular_file
 from .sources import FOLDER_PREFIX, Source
 
 Split = Literal["train", "validation", "test"]
@@ -152,7 +152,7 @@ def _read_files(one: FolderClass, channels: int, size: int) -> UInt8[ndarray, "n
     resized = []
     for path in one.files:
         what = f"{path} (class {one.name!r})"
-        with decoded(read_regular_file(path, MAX_FILE_BYTES, what), channels, what) as image:
+        with decoded(read_file(path, MAX_FILE_BYTES, what), channels, what) as image:
             resized.append(resize_images(image[None], size))
     return np.concatenate(resized)
 

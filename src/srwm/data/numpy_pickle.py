@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from srwm.errors import InputError
+from srwm.runs.reading import open_file
 
 from ._numpy_words import ArrayToBe, DtypeToBe, NotPlainError, Word, call_word
 from ._shown import shown
-from .regular_file import open_regular_file
 
 Buffer: TypeAlias = bytes | mmap.mmap
 
@@ -41,7 +41,7 @@ def read_numpy_pickle(path: Path) -> Any:
     Raises:
         InputError: the file is missing, broken, or holds anything else.
     """
-    with open_regular_file(path) as file:
+    with open_file(path) as file:
         if not os.fstat(file.fileno()).st_size:
             raise InputError(f"{path} is empty")
         try:

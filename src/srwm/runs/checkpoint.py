@@ -26,8 +26,9 @@ from torch import Tensor
 import srwm
 from srwm.errors import InputError
 
-from ._json import json_bytes, read_object
+from ._json import MOST_BYTES, json_bytes, read_object
 from .atomic import failures_as_sentences, sync_folder, write_synced
+from .reading import open_file, read_file
 from .tensor_file import read_tensors
 
 __all__ = [
@@ -234,7 +235,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
         raise InputError(f"{file} has format {number}, this version of srwm reads up to {FORMAT}; install a newer one")
     digest = value.pop("sha256", None)
     # Compared as bytes, so that not one of them can have changed.
-    if digest != _digest(json_bytes(value)) or file.read_bytes() != json_bytes({**value, "sha256": digest}):
+    if digest != _digest(json_bytes(value)) or read_file(file, MOST_BYTES) != json_bytes({**value, "sha256": digest}):
         raise InputError(f"{file} is broken: its content does not match its SHA-256")
     if not _has_known_shape(value):
         raise InputError(f"{file} is not what srwm writes beside a checkpoint")
@@ -260,12 +261,12 @@ def _is_entry(entry: Any) -> bool:
 
 
 def _read_checked(file: Path, expected: Mapping[str, Any]) -> bytes:
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from error
-    if len(data) != expected["size"]:
-        raise InputError(f"{file} is broken: it has {len(data):,} bytes; wanted {expected['size']:,}")
+    with open_file(file) as opened:
+        # Compared before it is read: a file may be larger than the memory.
+        size = os.fstat(opened.fileno()).st_size
+        if size != expected["size"]:
+            raise InputError(f"{file} is broken: it has {size:,} bytes; wanted {expected['size']:,}")
+        data = opened.read(size)
     if _digest(data) != expected["sha256"]:
         raise InputError(f"{file} is broken: its content does not match its SHA-256")
     return data

@@ -118,7 +118,9 @@ def cut_metrics(path: Path, step: int) -> None:
         if record["step"] <= step:
             kept.append(line)
     data = b"".join(kept)
-    if data != path.read_bytes():
+    with open_file(path) as file:
+        is_same = file.read() == data
+    if not is_same:
         write_atomically(path, data)
 
 

@@ -21,6 +21,7 @@ from srwm.errors import InputError
 from ._json import read_object
 from .atomic import unreadable_as_sentence, write_atomically
 from .checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint
+from .reading import read_file
 from .run_folder import RunFolder
 from .tensor_file import check_fits, copy_tensors, read_tensors
 
@@ -28,6 +29,9 @@ __all__ = ["SavedModel", "build_saved", "kind_of", "load_weights", "read_model",
 
 FORMAT = 1
 """Number of the format of `model.json`."""
+
+MOST_WEIGHT_BYTES = 1 << 34
+"""Bytes of the largest file of weights that is read."""
 
 _WEIGHTS = "weights.safetensors"
 _MORE_TENSORS = 64
@@ -200,8 +204,8 @@ def _read_exported(folder: Path, kind: str) -> SavedModel:
     if not isinstance(about.get("config"), dict):
         raise InputError(f"{file} has no proper config")
     try:
-        weights = read_tensors((folder / _WEIGHTS).read_bytes(), folder / _WEIGHTS)
-    except (OSError, InputError) as error:
+        weights = read_tensors(read_file(folder / _WEIGHTS, MOST_WEIGHT_BYTES), folder / _WEIGHTS)
+    except InputError as error:
         raise InputError(f"the weights of the model in {folder} are broken: {error}") from error
     return SavedModel(about["config"], about, weights, folder, file)
 

@@ -258,13 +258,7 @@ def load_image(path: Path | str, shape: tuple[int, int, int], *, invert: bool = 
         InputError: if there is no such file, or it is not a sound image.
     """
     channels, size, _ = shape
-    try:
-        data = read_file(Path(path), _MOST_IMAGE_BYTES)
-    except InputError:
-        raise
-    # A path with a null byte in it.
-    except ValueError as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    data = read_file(Path(path), _MOST_IMAGE_BYTES)
     with quiet_pillow():
         image = resize_images(decode_image(data, channels, str(path))[None], size)[0]
     # A copy of its own: what Pillow gives cannot be written to, and torch wants that it could.
