@@ -36,6 +36,11 @@ TOLERANCES = {
     "float32 under growth gradients": Tolerance(
         1e-4, "relative", "Promised is 1e-3 where the reference has 1e-5; jumps are told so that 4e-5 is reached."
     ),
+    "float32 under growth for 10,000 steps gradients": Tolerance(
+        1e-3,
+        "relative",
+        "Promised where the reference has 1e-5; 3e-4 is reached: what each interval leaves adds up.",
+    ),
     "half precision": Tolerance(
         1e-3, "relative", "Promised: this, added to twice the error of the reference on the same half-precision inputs."
     ),
