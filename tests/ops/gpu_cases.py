@@ -1,5 +1,6 @@
 """Tests of many cases that run under pytest and, on a machine without it, as a script."""
 
+import argparse
 import itertools
 import sys
 import traceback
@@ -46,26 +47,36 @@ def label(arguments):
     return "; ".join(words)
 
 
-def run(tests, words):
-    """Run the tests whose names hold one of the words, or all; say what came of each, and return the exit status."""
+def run(tests, arguments):
+    """Run tests, say what came of each, and return the exit status.
+
+    Args:
+        tests: functions with `cases`.
+        arguments: words, one of which the name of a test must hold (all run if there are none); and `--part I/N`, which
+            takes the I-th of N shares, counted from 0: most of the time goes into compiling, which N processes share.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--part", default="0/1")
+    given = parser.parse_args(arguments)
+    part, parts = map(int, given.part.split("/"))
     if not torch.cuda.is_available():
         sys.stdout.write("these tests run where torch finds a CUDA device\n")
         return 2
     counts = {"pass": 0, "skip": 0, "FAIL": 0}
-    for test in tests:
-        if words and not any(word in test.__name__ for word in words):
-            continue
-        for arguments in test.combinations:
-            outcome, reason = "pass", ""
-            try:
-                test(**arguments)
-            except Skipped as skipped:
-                outcome, reason = "skip", f": {skipped}"
-            except Exception:
-                outcome, reason = "FAIL", f"\n{traceback.format_exc()}"
-            torch.cuda.empty_cache()
-            counts[outcome] += 1
-            sys.stdout.write(f"{outcome} {test.__name__}[{label(arguments)}]{reason}\n")
-            sys.stdout.flush()
+    chosen = [test for test in tests if not given.words or any(word in test.__name__ for word in given.words)]
+    calls = [(test, values) for test in chosen for values in test.combinations]
+    for test, values in calls[part::parts]:
+        outcome, reason = "pass", ""
+        try:
+            test(**values)
+        except Skipped as skipped:
+            outcome, reason = "skip", f": {skipped}"
+        except Exception:
+            outcome, reason = "FAIL", f"\n{traceback.format_exc()}"
+        torch.cuda.empty_cache()
+        counts[outcome] += 1
+        sys.stdout.write(f"{outcome} {test.__name__}[{label(values)}]{reason}\n")
+        sys.stdout.flush()
     sys.stdout.write(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + "\n")
     return 1 if counts["FAIL"] or not counts["pass"] else 0
