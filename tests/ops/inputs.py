@@ -4,6 +4,7 @@ Needs nothing but torch and srwm, so that the tests on a GPU can run without pyt
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -32,13 +33,13 @@ class Problem:
 
     operator: str
     inputs: Mapping[str, Tensor | None]
-    """In the order of the signature. `state` may be None."""
+    """By the names of the signature. `state` may be None."""
     reset: Tensor | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __call__(self, backend: str) -> tuple[Tensor, Tensor]:
         """Solve it: y and the end state."""
-        return OPERATORS[self.operator](*self.inputs.values(), reset=self.reset, backend=backend, **self.options)
+        return OPERATORS[self.operator](**self.inputs, reset=self.reset, backend=backend, **self.options)
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -117,14 +118,20 @@ class Case(NamedTuple):
     rates: int = 4
     state: bool = True
     reset: bool = False
+    keys: str = "softmax"
+    """How a self-referential matrix makes its keys."""
+    gates: int = 0
+    """How many gates a self-referential matrix forgets by."""
+    clip: float = math.inf
+    """Limit of the differences of a self-referential matrix; they are about 1."""
 
 
 def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: int = 0, **sizes: Any) -> Problem:
     """Draw the problem of a `Case`, given as its fields; the numbers are about 1."""
-    b, t, h, d, out, rates, state, reset = Case(*args, **sizes)
+    b, t, h, d, out, rates, state, reset, keys, gates, clip = Case(*args, **sizes)
     out = d if out is None else out
     if operator == "self_referential":
-        m = out + 2 * d + rates
+        m = out + 2 * d + rates + gates
         drawn = {
             "x": normal(b, t, h, d, seed=seed),
             "weight": normal(h, d, m, seed=seed + 1) / d**0.5,
@@ -138,7 +145,16 @@ def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: in
             "beta": normal(b, t, h, seed=seed + 3).sigmoid(),
             "state": 0.3 * normal(b, h, d, out, seed=seed + 4),
         }
-    options = {"learning_rates": rates} if operator == "self_referential" else {}
+    options: dict[str, Any] = {}
+    if operator == "self_referential":
+        # A bias of zero, so that the gates are half open.
+        options = {
+            "learning_rates": rates,
+            "key_map": keys,
+            "forget_gates": gates,
+            "forget_bias": 0.0,
+            "difference_clip": clip,
+        }
     problem = Problem(operator, drawn, some_resets(b, t, seed) if reset else None, options).to(dtype)
     return problem if state else problem.but(state=None)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from srwm.ops.self_referential.reference import spread
+from srwm.ops.self_referential.reference import spread_rates
 
 
 class Step(NamedTuple):
@@ -39,7 +39,7 @@ def trace_self_referential(
         w = weight + change
         y, q, k, beta = torch.einsum("bhd,bhdm->bhm", x[:, t], w).split(columns, dim=-1)
         q, k, beta = q.softmax(dim=-1), k.softmax(dim=-1), beta.sigmoid()
-        write = spread(beta, columns) * torch.einsum("bhd,bhdm->bhm", q - k, w)
+        write = spread_rates(beta, columns) * torch.einsum("bhd,bhdm->bhm", q - k, w)
         change = change + torch.einsum("bhd,bhm->bhdm", k, write)
         yield Step(x[:, t], y, q, k, beta, write, change)
 

@@ -10,18 +10,22 @@ import torch
 from torch import Tensor
 
 
-def steps_between(head_dim: int, columns: int) -> int:
+def steps_between(head_dim: int, columns: int, decays: bool = False) -> int:
     """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.
 
     Args:
         head_dim: the rows of a matrix.
         columns: the columns of a matrix.
+        decays: whether the matrix decays, and so cannot be found again over as many steps: half as many then.
     """
     # The vectors of a step are 2 head_dim + columns numbers long, and in the delta rule as many again.
-    return 4 * head_dim * columns // (head_dim + columns // 3) + 32
+    steps = 4 * head_dim * columns // (head_dim + columns // 3) + 32
+    return steps // 2 if decays else steps
 
 
-def empty_checkpoints(like: Tensor, shape: tuple[int, int, int, int], steps: int, save: bool) -> tuple[Tensor, Tensor]:
+def empty_checkpoints(
+    like: Tensor, shape: tuple[int, int, int, int], steps: int, save: bool, decays: bool = False
+) -> tuple[Tensor, Tensor]:
     """Room for the stored matrices and for the jumps of a sequence; empty unless `save`.
 
     Args:
@@ -29,13 +33,14 @@ def empty_checkpoints(like: Tensor, shape: tuple[int, int, int, int], steps: int
         shape: that of a state, (b, h, d, m).
         steps: the length of the sequence.
         save: whether there will be a backward pass.
+        decays: whether the matrix decays.
 
     Returns:
         The matrix before the first step of every interval but the first [b, h, intervals - 1, d, m], and the last
         jump of every interval or -1, int32 [b, h, intervals].
     """
     b, h, d, m = shape
-    interval = steps_between(d, m)
+    interval = steps_between(d, m, decays)
     intervals = (steps + interval - 1) // interval if save else 0
     return (
         like.new_empty(b, h, max(intervals - 1, 0), d, m),

@@ -1,5 +1,6 @@
 """What both operators ask of their arguments, as sentences."""
 
+import math
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 
@@ -14,6 +15,11 @@ FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 def is_whole(value: object) -> bool:
     """Whether this is a whole number: True equals 1 and 4.0 equals 4, but neither is a number of columns."""
     return type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a real number that is no bool; it may be infinite, but not NaN."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def check_tensor(name: str, tensor: object) -> None:

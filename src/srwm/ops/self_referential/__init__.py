@@ -1,5 +1,6 @@
 """The self-referential weight matrix: a matrix that computes its own changes and applies them."""
 
+import math
 from typing import Literal
 
 import torch
@@ -13,15 +14,15 @@ from .._checks import (
     check_reset,
     check_shape,
     check_tensor,
-    is_whole,
     refuse_derivative_transforms,
     state_dtype,
     without_autocast,
 )
 from . import _library
+from ._options import KeyMap, Options
 from .reference import self_referential_reference
 
-__all__ = ["self_referential"]
+__all__ = ["KeyMap", "self_referential"]
 
 
 def self_referential(
@@ -31,20 +32,36 @@ def self_referential(
     *,
     reset: Bool[Tensor, "b t"] | None = None,
     learning_rates: Literal[1, 4] = 4,
+    key_map: KeyMap = "softmax",
+    forget_gates: Literal[0, 1, 2] = 0,
+    forget_min: float = 1e-4,
+    forget_max: float = 0.1,
+    forget_bias: float = -4.0,
+    difference_clip: float = math.inf,
     backend: Backend = "auto",
 ) -> tuple[Float[Tensor, "b t h out"], Float[Tensor, "b h d m"]]:
     """Run a self-referential weight matrix over a sequence.
 
     At each step the matrix `w = weight + state` maps the input to `y | q | k | beta`, and then moves what it
-    holds under the key `k` towards what it holds under the query `q`, all its columns at once. The maths, forward
-    and backward, is in `README.md` beside this file.
+    holds under the key `k` towards what it holds under the query `q`, all its columns at once. With forget gates, it
+    also computes how much of its change so far it lets go of. The maths, forward and backward, is in `README.md` beside
+    this file.
 
     Args:
         x: inputs [b, t, h, d].
-        weight: the initial matrix of each head [h, d, m] with m = out + 2 d + learning_rates, columns y | q | k | beta.
+        weight: the initial matrix of each head [h, d, m] with m = out + 2 d + learning_rates + forget_gates, columns
+            y | q | k | beta | forget.
         state: the change from `weight` so far [b, h, d, m]; None is zero.
         reset: bool [b, t]; where true, the change is zeroed before that step, and no gradient crosses it.
         learning_rates: 4 (one for each of y, q, k and beta, as in the paper) or 1 (shared by all).
+        key_map: how q and k are made: "softmax" (paper) or "l2", unit length.
+        forget_gates: 0 (paper: nothing is forgotten), 1 (one gate for all columns) or 2 (one for the y columns, one for
+            all others).
+        forget_min: share of the change that a gate lets go of at a step at least.
+        forget_max: the same at most.
+        forget_bias: added to what the matrix puts out for a gate, before the sigmoid.
+        difference_clip: limit of each number of (q - k) w, by its size. With it and a `forget_min` above zero, no
+            number of the state is ever larger than difference_clip / forget_min.
         backend: "auto" takes the fastest that can run here; the others are "reference", "cpu" and "triton".
 
     Returns:
@@ -63,7 +80,8 @@ def self_referential(
         >>> y.shape, state.shape
         (torch.Size([2, 5, 3, 4]), torch.Size([2, 3, 4, 16]))
     """
-    _check(x, weight, state, reset, learning_rates)
+    options = Options(learning_rates, key_map, forget_gates, forget_min, forget_max, forget_bias, difference_clip)
+    _check(x, weight, state, reset, options)
     chosen = choose_backend(backend, x.device, x.shape[-1])
     b, _, h, d = x.shape
     dtype = state_dtype(x, weight) if state is None else state_dtype(x, weight, state)
@@ -72,19 +90,18 @@ def self_referential(
     if chosen == "reference":
         start = torch.zeros(b, h, d, weight.shape[-1], dtype=dtype, device=x.device) if state is None else state
         with without_autocast(x.device):
-            y, end = self_referential_reference(cast(x, dtype), cast(weight, dtype), start, reset, learning_rates)
+            y, end = self_referential_reference(cast(x, dtype), cast(weight, dtype), start, reset, options)
         return cast(y, x.dtype), end
     refuse_derivative_transforms("self_referential")
     weight = cast(weight, dtype)
     if chosen == "cpu":
-        y, end = _library.run(cast(x, dtype), weight, state, reset, learning_rates, chosen)
+        y, end = _library.run(cast(x, dtype), weight, state, reset, options, chosen)
         return cast(y, x.dtype), end
-    return _library.run(x, weight, state, reset, learning_rates, chosen)
+    return _library.run(x, weight, state, reset, options, chosen)
 
 
-def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, learning_rates: int) -> None:
-    if not is_whole(learning_rates) or learning_rates not in (1, 4):
-        raise ValueError(f"learning_rates={learning_rates!r}; wanted 4 (one for each of y, q, k, beta) or 1 (shared)")
+def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, options: Options) -> None:
+    options.check()
     check_tensor("x", x)
     check_tensor("weight", weight)
     if x.dim() != 4:
@@ -93,11 +110,11 @@ def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None
     if weight.dim() != 3 or weight.shape[:2] != (h, d):
         raise ValueError(f"weight has shape {list(weight.shape)}; wanted [h, d, m] = [{h}, {d}, m] to fit x")
     m = weight.shape[2]
-    out = m - 2 * d - learning_rates
+    out, *others = options.columns(d, m)
     if d < 1 or out < 1:
         raise ValueError(
-            f"weight has {m} columns for heads of size {d}; wanted m = out + 2 d + learning_rates "
-            f"= out + {2 * d + learning_rates} with out and d at least 1"
+            f"weight has {m} columns for heads of size {d}; wanted m = out + 2 d + learning_rates + forget_gates "
+            f"= out + {sum(others)} with out and d at least 1"
         )
     if state is not None:
         check_shape("state", state, (b, h, d, m), "[b, h, d, m]")

@@ -20,7 +20,9 @@ class Saved(NamedTuple):
     k: Tensor
     """[b, t, h, d]."""
     beta: Tensor
-    """[b, t, h, learning_rates]."""
+    """The learning rates, then what each gate lets go of: [b, t, h, learning_rates + forget_gates]."""
+    scale: Tensor
+    """What "l2" multiplied q and k with, [b, t, h, 2]; with "softmax", [b, t, h, 0]."""
     difference: Tensor
     """[b, t, h, m]."""
     checkpoints: Tensor

@@ -33,6 +33,7 @@ from .._loops import (
 from .._memory import at, given, load, load_first, nowhere, pointer, prefetch, store, store_first
 from .._simd import lanes, multiply_add, spread, zeros
 from .._threads import address, over_heads, segments
+from ._options import Options
 from ._saved import GROWTH, Saved
 
 
@@ -340,15 +341,15 @@ def forward(
     weight: Tensor,
     state: Tensor | None,
     reset: Tensor | None,
-    learning_rates: int,
+    options: Options,
     y: Tensor,
     end: Tensor,
     saved: Saved | None,
 ) -> None:
     """Fill y, end and what is saved."""
     b, t, h, d = x.shape
-    m, out = weight.shape[2], y.shape[3]
-    *vectors, checkpoints, last_jumps = saved or (None,) * 6
+    m, out, learning_rates = weight.shape[2], y.shape[3], options.learning_rates
+    *vectors, _, difference, checkpoints, last_jumps = saved or (None,) * 7
     over_heads(
         _forward_heads,
         heads=b * h,
@@ -364,7 +365,7 @@ def forward(
             0 if last_jumps is None else last_jumps.data_ptr(),
         ),
         reset=reset,
-        tables=(x, weight, state, y, end, *vectors, checkpoints),
+        tables=(x, weight, state, y, end, *vectors, difference, checkpoints),
     )
 
 
@@ -377,14 +378,15 @@ def backward(
     reset: Tensor | None,
     end: Tensor,
     saved: Saved,
+    options: Options,
     dx: Tensor,
     dstate: Tensor,
     dweight: Tensor | None,
 ) -> None:
     """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
     b, t, h, d = x.shape
-    m, out, learning_rates = weight.shape[2], dy.shape[3], saved.beta.shape[3]
-    *vectors, checkpoints, last_jumps = saved
+    m, out, learning_rates = weight.shape[2], dy.shape[3], options.learning_rates
+    *vectors, _, difference, checkpoints, last_jumps = saved
     over_heads(
         _backward_heads,
         heads=b * h,
@@ -402,5 +404,5 @@ def backward(
         ),
         sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d, m), address(last_jumps)),
         reset=segments(reset),
-        tables=(dy, dend, x, weight, state, end, *vectors, checkpoints, dx, dstate, dweight),
+        tables=(dy, dend, x, weight, state, end, *vectors, difference, checkpoints, dx, dstate, dweight),
     )

@@ -17,6 +17,7 @@ from .. import _checkpoints
 from .._kernels import segments
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
+from ._options import Options
 from ._saved import GROWTH, Saved
 
 
@@ -97,23 +98,23 @@ def forward(
     weight: Tensor,
     state: Tensor | None,
     reset: Tensor | None,
-    learning_rates: int,
+    options: Options,
     y: Tensor,
     end: Tensor,
     saved: Saved | None,
 ) -> None:
     """Fill y, end and what is saved."""
     b, t, h, d = x.shape
-    parts = _parts(d, y.shape[3], learning_rates, weight.dtype, _is_crowded(x), False)
+    parts = _parts(d, y.shape[3], options.learning_rates, weight.dtype, _is_crowded(x), False)
     keep = saved is not None or len(parts) > 1
     interval = t if saved is None else _checkpoints.steps_between(d, weight.shape[2])
     if saved is not None:
-        q, k, beta, difference, checkpoints, jumps = saved
+        q, k, beta, _, difference, checkpoints, jumps = saved
         if len(parts) > 1:
             jumps.fill_(-1)
     else:
         # The core hands q, k and beta to the columns of y; nobody reads what else would be saved.
-        q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in (d, d, learning_rates))
+        q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in (d, d, options.learning_rates))
         difference = checkpoints = jumps = end
     with torch.cuda.device_of(x):
         for part in parts:
@@ -134,6 +135,7 @@ def backward(
     reset: Tensor | None,
     end: Tensor,
     saved: Saved,
+    options: Options,
     dx: Tensor,
     dstate: Tensor,
     dweight: Tensor | None,
@@ -143,14 +145,15 @@ def backward(
     interval = _checkpoints.steps_between(d, weight.shape[2])
     segment = end if reset is None else segments(reset)
     share = end
-    for part in _parts(d, dy.shape[3], saved.beta.shape[3], weight.dtype, _is_crowded(x), True):
+    vectors = (*saved[:3], *saved[4:])
+    for part in _parts(d, dy.shape[3], options.learning_rates, weight.dtype, _is_crowded(x), True):
         if not part.constants["CORE"]:
             share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1)
         elif not part.constants["READ"]:
             share = share.sum(0) if share.shape[0] > 1 else share
         with torch.cuda.device_of(x):
             self_referential_bwd_kernel[(b * h, part.blocks)](
-                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
+                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *vectors,
                 share, dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
                 HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, GROWTH=GROWTH,
                 **part.constants,
