@@ -53,7 +53,7 @@ WRONG_SELF_REFERENTIAL = [
     ({"reset": zeros(2, 5, dtype=torch.bool, device="meta")}, "reset is on meta but the inputs are on cpu"),
     ({"learning_rates": 2}, r"learning_rates=2; expected 4 \(one for each of y, q, k, beta\) or 1 \(shared\)"),
     ({"learning_rates": 0}, "learning_rates=0; expected 4"),
-    ({"learning_rates": 4.0}, r"learning_rates=4\.0; wanted 4"),
+    ({"learning_rates": 4.0}, r"learning_rates=4\.0; expected 4"),
     ({"learning_rates": True, "weight": zeros(3, 4, 13)}, "learning_rates=True; expected 4"),
     ({"learning_rates": torch.tensor(4)}, r"learning_rates=tensor\(4\); wanted 4"),
     ({"learning_rates": [4]}, r"learning_rates=\[4\]; wanted 4"),

@@ -41,7 +41,8 @@ class Options(NamedTuple):
                 raise ValueError(f"{name}={getattr(self, name)!r}; expected a number")
         if not 0 <= self.forget_min <= self.forget_max < 1:
             raise ValueError(
-                f"forget_min={self.forget_min}, forget_max={self.forget_max}; expected 0 <= forget_min <= forget_max < 1"
+                f"forget_min={self.forget_min}, forget_max={self.forget_max}; "
+                "expected 0 <= forget_min <= forget_max < 1"
             )
         if not math.isfinite(self.forget_bias):
             raise ValueError(f"forget_bias={self.forget_bias}; expected a finite number")

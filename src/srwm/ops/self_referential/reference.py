@@ -65,7 +65,7 @@ def spread_rates(beta: Tensor, columns: list[int]) -> Tensor:
 
 
 def spread_gates(forget: Tensor, columns: list[int]) -> Tensor:
-    """Give every column what it forgets; of two gates, the first is that of the y columns: [..., 2 or 1] -> [..., m]."""
+    """Give every column what it forgets; of two gates, the first has the y columns: [..., 2 or 1] -> [..., m]."""
     out, *others = columns
     first, last = forget[..., :1], forget[..., -1:]
     return torch.cat([first.expand(*forget.shape[:-1], out), last.expand(*forget.shape[:-1], sum(others))], dim=-1)
