@@ -9,6 +9,13 @@ far beyond it, a jump. The matrix before a jump is not undone but written again 
 import torch
 from torch import Tensor
 
+MOST_DECAY = 2.0**16
+"""Where the matrix has decayed by more than this factor since its interval began, a step is a jump.
+
+Undoing a decay divides by it, and with it what rounding left in the matrix: that of later, larger writes counts as the
+larger the more it was decayed since, see the READMEs of the operators.
+"""
+
 
 def steps_between(head_dim: int, columns: int, decays: bool = False) -> int:
     """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.

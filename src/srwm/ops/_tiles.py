@@ -35,15 +35,21 @@ def zeros(row, N: tl.constexpr, ACC: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def vec_mat(v, w):
-    """The product v W, a sum over rows: [A, B], [A, N, B] -> [N]."""
-    p = v[:, None, :] * w
+def sum_rows(w):
+    """The sums over rows: [A, N, B] -> [N]."""
     # The rows that a thread holds come first: what is exchanged between threads is then one number a column.
     if LANES_FIRST:
-        result = tl.sum(tl.sum(p, axis=2), axis=0)
+        result = tl.sum(tl.sum(w, axis=2), axis=0)
     else:
-        result = tl.sum(tl.sum(p, axis=0), axis=1)
+        result = tl.sum(tl.sum(w, axis=0), axis=1)
     return result
+
+
+@triton.jit
+@no_type_check
+def vec_mat(v, w):
+    """The product v W, a sum over rows: [A, B], [A, N, B] -> [N]."""
+    return sum_rows(v[:, None, :] * w)
 
 
 @triton.jit
@@ -82,6 +88,16 @@ def dot_share(a, b, NB: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def mat_mat_share(a, b, NB: tl.constexpr):
+    """Each thread's share of the inner product of two tiles: [A, N, B], [A, N, B] -> [A, NB, B]."""
+    p = a * b
+    if p.shape[1] > NB:
+        p = tl.sum(tl.reshape(p, [p.shape[0], p.shape[1] // NB, NB, p.shape[2]]), axis=1)
+    return p
+
+
+@triton.jit
+@no_type_check
 def dot_rows(a, b):
     """The inner product of two row vectors."""
     return tl.sum(tl.sum(a * b, axis=1 if LANES_FIRST else 0), axis=0)
@@ -95,6 +111,34 @@ def softmax_rows(a, b, inside):
     z = tl.where(inside[:, :, None], tl.join(a, b), float("-inf"))
     e = tl.exp(z - tl.max(tl.max(z, axis=WITHIN), axis=0)[None, None, :])
     return tl.split(e / tl.sum(tl.sum(e, axis=WITHIN), axis=0)[None, None, :])
+
+
+@triton.jit
+@no_type_check
+def l2_scales(a, b, EPS: tl.constexpr):
+    """What scales two row vectors to unit length, as a vector of two; together they wait for each other only once."""
+    WITHIN: tl.constexpr = 1 if LANES_FIRST else 0
+    z = tl.join(a, b)
+    return 1 / tl.sqrt(tl.sum(tl.sum(z * z, axis=WITHIN), axis=0) + EPS)
+
+
+@triton.jit
+@no_type_check
+def clip(v, LIMIT: tl.constexpr):
+    """The vector with no number beyond a limit; NaN stays NaN. No limit is None."""
+    if LIMIT is not None:
+        limit = tl.full([], LIMIT, v.dtype)
+        v = tl.where(v > limit, limit, tl.where(v < -limit, -limit, v))
+    return v
+
+
+@triton.jit
+@no_type_check
+def through_clip(dv, v, LIMIT: tl.constexpr):
+    """The gradient of what was clipped to v: nothing, where it was."""
+    if LIMIT is not None:
+        dv = tl.where(tl.abs(v) < tl.full([], LIMIT, v.dtype), dv, 0.0)
+    return dv
 
 
 @triton.jit
@@ -132,6 +176,20 @@ def sum_four(a, b, c, d, lane):
         second = tl.where(lane[None, :] == 2, c[:, None], d[:, None])
         result = tl.sum(tl.where(lane[None, :] < 2, first, second), axis=0)
     return result
+
+
+@triton.jit
+@no_type_check
+def sum_six(a, b, c, d, e, f, lane):
+    """The sums of six column vectors, a lane each, with one exchange between warps: [NB] -> [LANES]."""
+    if LANES_FIRST:
+        each = lane[:, None]
+        a, b, c, d, e, f = a[None, :], b[None, :], c[None, :], d[None, :], e[None, :], f[None, :]
+    else:
+        each = lane[None, :]
+        a, b, c, d, e, f = a[:, None], b[:, None], c[:, None], d[:, None], e[:, None], f[:, None]
+    four = tl.where(each < 2, tl.where(each == 0, a, b), tl.where(each == 2, c, d))
+    return tl.sum(tl.where(each < 4, four, tl.where(each == 4, e, f)), axis=1 if LANES_FIRST else 0)
 
 
 @triton.jit

@@ -9,233 +9,201 @@ from .._tiles import (
     any_jump,
     dot_rows,
     dot_share,
-    find_jumps,
     from_lanes,
+    mat_mat_share,
     mat_vec_share,
     outer,
     rows,
     sum_both,
     sum_four,
+    sum_rows,
+    sum_six,
+    through_clip,
     vec_mat,
     zeros,
 )
-from ._matrix import add_matrix, last_jump, limits_of, store_matrix
-
-
-@triton.jit
-@no_type_check
-def _load_update(
-    t, k, beta, difference, heads, place,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
-):  # fmt: skip
-    """What one step wrote, and under which key; parts that are not run are loaded as zeros."""
-    M: tl.constexpr = OUT + 2 * D + RATES
-    row, col_y, col, col_b, _ = place
-    step = t * heads
-    b_k = tl.load(k + step * D + row, mask=row < D, other=0.0)
-    rate_y = tl.load(beta + step * RATES)
-    rate_q = tl.load(beta + step * RATES + 1 % RATES)
-    rate_k = tl.load(beta + step * RATES + 2 % RATES)
-    rate_b = tl.load(beta + step * RATES + 3 % RATES)
-    difference += step * M
-    d_y = tl.load(difference + col_y, mask=(col_y < OUT) & READ, other=0.0)
-    d_q = tl.load(difference + OUT + col, mask=(col < D) & CORE, other=0.0)
-    d_k = tl.load(difference + OUT + D + col, mask=(col < D) & CORE, other=0.0)
-    d_b = tl.load(difference + OUT + 2 * D + col_b, mask=(col_b < RATES) & CORE, other=0.0)
-    return b_k, rate_y, rate_q, rate_k, rate_b, d_y, d_q, d_k, d_b
-
-
-@triton.jit
-@no_type_check
-def _load_inputs(
-    t, dy, x, q, heads, place, D: tl.constexpr, OUT: tl.constexpr, READ: tl.constexpr
-):  # fmt: skip
-    """What else the backward pass reads of one step."""
-    row, col_y, _, _, _ = place
-    step = t * heads
-    b_x = tl.load(x + step * D + row, mask=row < D, other=0.0)
-    b_q = tl.load(q + step * D + row, mask=row < D, other=0.0)
-    b_dy = tl.load(dy + step * OUT + col_y, mask=(col_y < OUT) & READ, other=0.0)
-    return b_x, b_q, b_dy
-
-
-@triton.jit
-@no_type_check
-def _load_shares(t, share, heads, row, D: tl.constexpr):
-    """The shares that the columns of y have in du, dk, dx and the gradient of the first rate of one step."""
-    share += t * heads * (3 * D + 1)
-    share_u = tl.load(share + row, mask=row < D, other=0.0)
-    share_k = tl.load(share + D + row, mask=row < D, other=0.0)
-    share_x = tl.load(share + 2 * D + row, mask=row < D, other=0.0)
-    return share_u, share_k, share_x, tl.load(share + 3 * D)
+from ._matrix import add_matrix, store_matrix, sum_of, zero_matrix
+from ._replay import load_inputs, load_shares, load_update, matrix_before
 
 
 @triton.jit
 @no_type_check
 def _undo(
-    w, g, g_end, difference, rate, k, u, dk, du, is_undone, NB: tl.constexpr, JUMPS: tl.constexpr, HAS_END: tl.constexpr
-):
+    w, base, g, g_end, to_weight, forgotten, difference, rate, keep, k, u, dk, du, is_undone,
+    GATES: tl.constexpr, CLIP: tl.constexpr, NB: tl.constexpr, JUMPS: tl.constexpr, HAS_END: tl.constexpr,
+):  # fmt: skip
     """Undo the update of one part, and pass its gradient on to what it was made of; dk, du are shares of sums.
 
-    The gradient is g, or g + g_end; what the update adds to it goes to g. Where something jumps, w may be the matrix
-    before the update already.
+    Without gates, w is the matrix, and the gradient is g, or g + g_end; what the update adds to it goes to g. With
+    gates, w is its change, g the gradient of that, and what the update adds goes to that of the weight, too; gathered
+    in `forgotten` is the share of the gradient of what was kept. Where something jumps, w may be from before the update
+    already.
     """
     write = rate * difference
-    w -= outer(k, tl.where(is_undone, 0.0, write) if JUMPS else write)
+    if GATES > 0:
+        before = (w - outer(k, write)) * (1 / keep)
+        w = tl.where(is_undone, w, before) if JUMPS else before
+        whole_w = base + w
+    else:
+        w -= outer(k, tl.where(is_undone, 0.0, write) if JUMPS else write)
+        whole_w = w
     whole = g
-    if HAS_END:
+    if HAS_END and GATES == 0:
         whole = g + g_end
     kg = vec_mat(k, whole)
     dk += mat_vec_share(whole, write, NB)
-    d_difference = rate * kg
-    du += mat_vec_share(w, d_difference, NB)
+    d_difference = through_clip(rate * kg, difference, CLIP)
+    du += mat_vec_share(whole_w, d_difference, NB)
+    if GATES > 0:
+        forgotten += mat_mat_share(g, w, NB)
+        g *= keep
+        to_weight += outer(u, d_difference)
     g += outer(u, d_difference)
-    return w, g, dk, du, dot_share(kg, difference, NB)
-
-
-@triton.jit
-@no_type_check
-def _write_again(
-    base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place, zero,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
-    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr,
-):  # fmt: skip
-    """The matrix before step t, from where an interval or an episode begins with step `base`; and the last jump."""
-    M: tl.constexpr = OUT + 2 * D + RATES
-    _, col_y, col, col_b, _ = place
-    is_reset = base < 0
-    if HAS_RESET:
-        is_reset = tl.load(segment + t) == base
-    if (base == 0) | is_reset:
-        matrix = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
-        if HAS_STATE:
-            if not is_reset:
-                matrix = add_matrix(state, place, matrix, D, OUT, RATES, CORE, READ)
-    else:
-        stored = checkpoints + (base // interval - 1) * D * M
-        matrix = add_matrix(stored, place, zero, D, OUT, RATES, CORE, READ)
-    w_y, w_q, w_k, w_b = matrix
-    limit_y, limit_q, limit_k, limit_b = limits_of(matrix, GROWTH)
-    jump_y = tl.full(col_y.shape, -1, tl.int32)
-    jump_q = tl.full(col.shape, -1, tl.int32)
-    jump_k = jump_q
-    jump_b = tl.full(col_b.shape, -1, tl.int32)
-    next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-        base, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
-    )
-    for s in range(base, t):
-        b_k = next_k
-        rate_y = next_ry
-        rate_q = next_rq
-        rate_k = next_rk
-        rate_b = next_rb
-        d_y = next_d_y
-        d_q = next_d_q
-        d_k = next_d_k
-        d_b = next_d_b
-        next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-            s + 1, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
-        )
-        if READ:
-            w_y += outer(b_k, rate_y * d_y)
-            limit_y, jump_y = find_jumps(tl.abs(d_y), limit_y, jump_y, s, GROWTH)
-        if CORE:
-            w_q += outer(b_k, rate_q * d_q)
-            w_k += outer(b_k, rate_k * d_k)
-            w_b += outer(b_k, rate_b * d_b)
-            limit_q, jump_q = find_jumps(tl.abs(d_q), limit_q, jump_q, s, GROWTH)
-            limit_k, jump_k = find_jumps(tl.abs(d_k), limit_k, jump_k, s, GROWTH)
-            limit_b, jump_b = find_jumps(tl.abs(d_b), limit_b, jump_b, s, GROWTH)
-    return (w_y, w_q, w_k, w_b), last_jump(jump_y, tl.maximum(jump_q, jump_k), jump_b, CORE, READ)
+    return w, g, to_weight, forgotten, dk, du, dot_share(kg, difference, NB)
 
 
 @triton.jit
 @no_type_check
 def _steps_back(
-    matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx, heads, place,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
+    matrix, base, gradient, end_gradient, to_weight, t, last, written, dy, x, q, k, beta, scale, difference, share, dx,
+    heads, place,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
+    FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, CLIP: tl.constexpr,
     ROWS: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, HAS_END: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
     """Go back from step t to step `last`, undoing each; `matrix` is from after step t or, if `written`, before it."""
-    SHARE: tl.constexpr = 3 * D + 1
+    SHARE: tl.constexpr = 3 * D + 1 + (1 if GATES > 0 else 0)
+    SLOTS: tl.constexpr = 8 if GATES > 0 and LANES < 8 else LANES
     w_y, w_q, w_k, w_b = matrix
+    base_y, base_q, base_k, base_b = base
     g_y, g_q, g_k, g_b = gradient
     end_y, end_q, end_k, end_b = end_gradient
+    to_y, to_q, to_k, to_b = to_weight
     row, _, _, col_b, _ = place
-    lane = tl.arange(0, LANES)
+    lane = tl.arange(0, SLOTS)
     in_row = row < D
     zero_b = zeros(row, NB, ACC)
 
-    next_x, next_q, next_dy = _load_inputs(t, dy, x, q, heads, place, D, OUT, READ)
-    next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-        t, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+    next_x, next_q, next_dy, next_scale = load_inputs(t, dy, x, q, scale, heads, place, D, OUT, CORE, READ, L2_EPS)
+    next_k, next_rates, next_d, next_forget = load_update(
+        t, k, beta, difference, heads, place, D, OUT, RATES, GATES, CORE, READ
     )
     if CORE and not READ:
-        next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t, share, heads, row, D)
+        next_shares = load_shares(t, share, heads, row, D, SHARE)
     for i in range(t - last + 1):
         here = (t - i) * heads
         b_x = next_x.to(ACC)
         b_q = next_q
         b_dy = next_dy.to(ACC)
         b_k = next_k
-        rate_y = next_ry
-        rate_q = next_rq
-        rate_k = next_rk
-        rate_b = next_rb
-        d_y = next_d_y
-        d_q = next_d_q
-        d_k = next_d_k
-        d_b = next_d_b
+        scale_q, scale_k = next_scale
+        rate_y, rate_q, rate_k, rate_b = next_rates
+        d_y, d_q, d_k, d_b = next_d
+        forget_y, forget = next_forget
         if CORE and not READ:
-            share_u = next_share_u
-            share_k = next_share_k
-            share_x = next_share_x
-            share_b = next_share_b
+            share_u, share_k, share_x, share_b, share_f = next_shares
         t_next = tl.maximum(t - i - 1, 0)
-        next_x, next_q, next_dy = _load_inputs(t_next, dy, x, q, heads, place, D, OUT, READ)
-        next_k, next_ry, next_rq, next_rk, next_rb, next_d_y, next_d_q, next_d_k, next_d_b = _load_update(
-            t_next, k, beta, difference, heads, place, D, OUT, RATES, CORE, READ
+        next_x, next_q, next_dy, next_scale = load_inputs(
+            t_next, dy, x, q, scale, heads, place, D, OUT, CORE, READ, L2_EPS
+        )
+        next_k, next_rates, next_d, next_forget = load_update(
+            t_next, k, beta, difference, heads, place, D, OUT, RATES, GATES, CORE, READ
         )
         if CORE and not READ:
-            next_share_u, next_share_k, next_share_x, next_share_b = _load_shares(t_next, share, heads, row, D)
+            next_shares = load_shares(t_next, share, heads, row, D, SHARE)
         u = b_q - b_k
+        keep_y = 1 - forget_y
+        keep = 1 - forget
 
         # What was written again is the matrix before this step already.
         is_undone = written & (i == 0)
-        # Shares of the sums over columns: of dk, du, dx, and of the gradients of the four rates.
+        # Shares of the sums over columns: of dk, du, dx, and of the gradients of the four rates and two gates.
         dk = zero_b
         du = zero_b
         dx_share = zero_b
+        forgotten_y = zero_b
+        forgotten = zero_b
         a_y = tl.zeros([NB], ACC)
         if READ:
-            w_y, g_y, dk, du, a_y = _undo(w_y, g_y, end_y, d_y, rate_y, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
-            dx_share += mat_vec_share(w_y, b_dy, NB)
+            w_y, g_y, to_y, forgotten_y, dk, du, a_y = _undo(
+                w_y, base_y, g_y, end_y, to_y, forgotten_y, d_y, rate_y, keep_y, b_k, u, dk, du, is_undone,
+                GATES, CLIP, NB, JUMPS, HAS_END,
+            )  # fmt: skip
+            if GATES > 0:
+                dx_share += mat_vec_share(base_y + w_y, b_dy, NB)
+                to_y += outer(b_x, b_dy)
+            else:
+                dx_share += mat_vec_share(w_y, b_dy, NB)
             g_y += outer(b_x, b_dy)
         if CORE:
-            w_q, g_q, dk, du, a_q = _undo(w_q, g_q, end_q, d_q, rate_q, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
-            w_k, g_k, dk, du, a_k = _undo(w_k, g_k, end_k, d_k, rate_k, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
-            w_b, g_b, dk, du, a_b = _undo(w_b, g_b, end_b, d_b, rate_b, b_k, u, dk, du, is_undone, NB, JUMPS, HAS_END)
+            w_q, g_q, to_q, forgotten, dk, du, a_q = _undo(
+                w_q, base_q, g_q, end_q, to_q, forgotten, d_q, rate_q, keep, b_k, u, dk, du, is_undone,
+                GATES, CLIP, NB, JUMPS, HAS_END,
+            )  # fmt: skip
+            w_k, g_k, to_k, forgotten, dk, du, a_k = _undo(
+                w_k, base_k, g_k, end_k, to_k, forgotten, d_k, rate_k, keep, b_k, u, dk, du, is_undone,
+                GATES, CLIP, NB, JUMPS, HAS_END,
+            )  # fmt: skip
+            w_b, g_b, to_b, forgotten, dk, du, a_b = _undo(
+                w_b, base_b, g_b, end_b, to_b, forgotten, d_b, rate_b, keep, b_k, u, dk, du, is_undone,
+                GATES, CLIP, NB, JUMPS, HAS_END,
+            )  # fmt: skip
 
         row_dk, row_du = sum_both(dk, du)
         if CORE:
-            # One lane for each learning rate; a shared one gathers all four.
-            d_rate = tl.where(lane < 4, sum_four(a_y, a_q, a_k, a_b, lane), 0.0)
+            # One lane for each learning rate; a shared one gathers all four. Lanes 4 and 5 are those of the gates.
+            rate = tl.where(lane < 2, tl.where(lane == 0, rate_y, rate_q), tl.where(lane == 2, rate_k, rate_b))
+            if GATES > 0:
+                a_f_y = sum_rows(forgotten_y)
+                a_f = sum_rows(forgotten)
+                if GATES == 1:
+                    a_f += a_f_y
+                d_rate = sum_six(a_y, a_q, a_k, a_b, a_f if GATES == 1 else a_f_y, a_f, lane)
+                if not READ:
+                    d_rate += tl.where(lane == 0, share_b, 0.0) + tl.where(lane == 4, share_f, 0.0)
+                b_forget = tl.where(lane == 4, forget_y, forget)
+                # What is kept falls as the gate opens. Where the range is empty, nothing depends on the gate.
+                if FORGET_RANGE > 0:
+                    open_share = (b_forget - FORGET_MIN) / FORGET_RANGE
+                    d_gate = -d_rate * FORGET_RANGE * open_share * (1 - open_share)
+                else:
+                    d_gate = tl.zeros_like(d_rate)
+                d_gate = tl.where((lane >= 4) & (lane < 4 + GATES), d_gate, 0.0)
+                d_rate = tl.where(lane < 4, d_rate, 0.0)
+            else:
+                d_rate = tl.where(lane < 4, sum_four(a_y, a_q, a_k, a_b, lane), 0.0)
             if RATES == 1:
                 d_rate = tl.where(lane == 0, tl.sum(d_rate, axis=0), 0.0)
             if not READ:
                 row_du += share_u
                 row_dk += share_k
-                d_rate += tl.where(lane == 0, share_b, 0.0)
-            rate = tl.where(lane < 2, tl.where(lane == 0, rate_y, rate_q), tl.where(lane == 2, rate_k, rate_b))
+                if GATES == 0:
+                    d_rate += tl.where(lane == 0, share_b, 0.0)
             d_rate = d_rate * rate * (1 - rate)
-            # Through the softmaxes and the sigmoid, back to what the matrix put out as q, k and beta.
-            z_q = b_q * (row_du - dot_rows(row_du, b_q))
-            z_k = b_k * (row_dk - row_du - dot_rows(row_dk - row_du, b_k))
+            if GATES > 0:
+                d_rate += d_gate
+            # Through the key map and the sigmoids, back to what the matrix put out as q, k and beta.
+            row_dk -= row_du
+            if L2_EPS is None:
+                z_q = b_q * (row_du - dot_rows(row_du, b_q))
+                z_k = b_k * (row_dk - dot_rows(row_dk, b_k))
+            else:
+                z_q = scale_q * (row_du - b_q * dot_rows(row_du, b_q))
+                z_k = scale_k * (row_dk - b_k * dot_rows(row_dk, b_k))
             z_q = tl.reshape(z_q, [ROWS])
             z_k = tl.reshape(z_k, [ROWS])
-            z_b = from_lanes(d_rate, lane, col_b)
-            dx_share += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
+            if GATES > 0:
+                slot = tl.where(col_b < RATES, col_b, 4 + col_b - RATES)
+                z_b = from_lanes(d_rate, lane, tl.where(col_b < RATES + GATES, slot, SLOTS))
+                dx_share += mat_vec_share(base_q + w_q, z_q, NB) + mat_vec_share(base_k + w_k, z_k, NB)
+                dx_share += mat_vec_share(base_b + w_b, z_b, NB)
+                to_q += outer(b_x, z_q)
+                to_k += outer(b_x, z_k)
+                to_b += outer(b_x, z_b)
+            else:
+                z_b = from_lanes(d_rate, lane, col_b)
+                dx_share += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
             g_q += outer(b_x, z_q)
             g_k += outer(b_x, z_k)
             g_b += outer(b_x, z_b)
@@ -249,39 +217,47 @@ def _steps_back(
             tl.store(share + here * SHARE + D + row, row_dk, mask=in_row)
             tl.store(share + here * SHARE + 2 * D + row, row_dx, mask=in_row)
             tl.store(share + here * SHARE + 3 * D, tl.sum(a_y, axis=0))
-    return (w_y, w_q, w_k, w_b), (g_y, g_q, g_k, g_b)
+            if GATES > 0:
+                tl.store(share + here * SHARE + 3 * D + 1, tl.sum(sum_rows(forgotten_y), axis=0))
+    return (w_y, w_q, w_k, w_b), (g_y, g_q, g_k, g_b), (to_y, to_q, to_k, to_b)
 
 
 @triton.jit
 @no_type_check
 def _go_back(
-    dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate, dweight,
-    steps, heads, place, interval, intervals, never,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
+    dy, dend, x, weight, state, segment, end, q, k, beta, scale, difference, checkpoints, jumps, share, dx, dstate,
+    dweight, steps, heads, place, interval, intervals, never,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
+    FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, CLIP: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
-    GROWTH: tl.constexpr, JUMPS: tl.constexpr,
+    GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
     """Go back through the whole sequence, which may have jumps or resets only if `JUMPS`."""
-    M: tl.constexpr = OUT + 2 * D + RATES
+    LAST: tl.constexpr = RATES + GATES
+    M: tl.constexpr = OUT + 2 * D + LAST
     row = place[0]
-    # `matrix` starts from the end of the sequence. The gradient of the loss with respect to it is `gradient` plus that
-    # of the end state: apart, because what reaches `weight` may be far smaller than the latter.
-    zero = (zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC))
-    matrix = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
-    matrix = add_matrix(end, place, matrix, D, OUT, RATES, CORE, READ)
-    end_gradient = add_matrix(dend, place, zero, D, OUT, RATES, CORE, READ)
+    # `matrix` starts from the end of the sequence. Without gates, the gradient of the loss with respect to it is
+    # `gradient` plus that of the end state: apart, because what reaches `weight` may be far smaller than the latter.
+    # With gates, `matrix` is the change, `gradient` that of the loss with respect to it, and `to_weight` is apart.
+    zero = zero_matrix(row, BLOCK, ROWS, NB, ACC)
+    base = add_matrix(weight, place, zero, D, OUT, LAST, CORE, READ)
+    matrix = add_matrix(end, place, zero if GATES > 0 else base, D, OUT, LAST, CORE, READ)
+    end_gradient = add_matrix(dend, place, zero, D, OUT, LAST, CORE, READ)
     # Zeros, but the compiler must not know it: it lays a tile out by where it comes from.
     gradient = (
         tl.where(never != 0, end_gradient[0], 0.0), tl.where(never != 0, end_gradient[1], 0.0),
         tl.where(never != 0, end_gradient[2], 0.0), tl.where(never != 0, end_gradient[3], 0.0),
     )  # fmt: skip
+    to_weight = gradient
+    if HAS_END and GATES > 0:
+        gradient = end_gradient
     for j in range(intervals):
         first_step = (intervals - 1 - j) * interval
         t = tl.minimum(first_step + interval, steps) - 1
         if j > 0:
             stored = checkpoints + (intervals - 1 - j) * D * M
-            matrix = add_matrix(stored, place, zero, D, OUT, RATES, CORE, READ)
+            matrix = add_matrix(stored, place, zero, D, OUT, LAST, CORE, READ)
         if JUMPS:
             # The interval falls into stretches that can be undone in one go.
             at_hand = t >= 0
@@ -289,62 +265,68 @@ def _go_back(
                 # A loop that ends here would be laid out anew by the compiler; this one runs empty.
                 if t >= first_step:
                     jump = tl.load(jumps + intervals - 1 - j)
-                    base = first_step
+                    base_step = first_step
                     if HAS_RESET:
-                        base = tl.maximum(base, tl.load(segment + t))
+                        base_step = tl.maximum(base_step, tl.load(segment + t))
                     written = (t <= jump) | (not at_hand)
                     if written:
-                        matrix, jump = _write_again(
-                            base, t, weight, state, segment, checkpoints, k, beta, difference, interval, heads, place,
-                            zero, D, OUT, RATES, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
+                        matrix, jump = matrix_before(
+                            base_step, t, base, weight, state, segment, checkpoints, k, beta, difference, interval,
+                            heads, place, zero, D, OUT, RATES, GATES, ACC, CORE, READ, HAS_STATE, HAS_RESET, GROWTH,
+                            MOST_DECAY,
                         )  # fmt: skip
-                    last = tl.minimum(t, tl.maximum(base, jump + 1))
-                    matrix, gradient = _steps_back(
-                        matrix, gradient, end_gradient, t, last, written, dy, x, q, k, beta, difference, share, dx,
-                        heads, place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, True,
+                    last = tl.minimum(t, tl.maximum(base_step, jump + 1))
+                    matrix, gradient, to_weight = _steps_back(
+                        matrix, base, gradient, end_gradient, to_weight, t, last, written, dy, x, q, k, beta, scale,
+                        difference, share, dx, heads, place, D, OUT, RATES, GATES, L2_EPS, FORGET_MIN, FORGET_RANGE,
+                        CLIP, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, True,
                     )  # fmt: skip
                     if HAS_RESET:
                         # What stood before a reset is not at hand.
                         at_hand = tl.load(segment + last) != last
                         if not at_hand:
                             # Before this step the matrix was `weight` itself: the gradient goes there, no further back.
-                            gradient = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
-                            store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
+                            if GATES == 0:
+                                gradient = add_matrix(dweight, place, gradient, D, OUT, LAST, CORE, READ)
+                                store_matrix(dweight, place, gradient, D, OUT, LAST, CORE, READ)
                             gradient = zero
-                            if HAS_END:
+                            if HAS_END and GATES == 0:
                                 end_gradient = zero
                     t = last - 1
         else:
-            matrix, gradient = _steps_back(
-                matrix, gradient, end_gradient, t, first_step, False, dy, x, q, k, beta, difference, share, dx, heads,
-                place, D, OUT, RATES, ROWS, NB, LANES, ACC, CORE, READ, HAS_END, False,
+            matrix, gradient, to_weight = _steps_back(
+                matrix, base, gradient, end_gradient, to_weight, t, first_step, False, dy, x, q, k, beta, scale,
+                difference, share, dx, heads, place, D, OUT, RATES, GATES, L2_EPS, FORGET_MIN, FORGET_RANGE, CLIP,
+                ROWS, NB, LANES, ACC, CORE, READ, HAS_END, False,
             )  # fmt: skip
 
-    if HAS_RESET:
-        everything = add_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
-        store_matrix(dweight, place, everything, D, OUT, RATES, CORE, READ)
-    elif HAS_END:
-        store_matrix(dweight, place, gradient, D, OUT, RATES, CORE, READ)
-    if HAS_END:
-        gradient = (
-            gradient[0] + end_gradient[0], gradient[1] + end_gradient[1],
-            gradient[2] + end_gradient[2], gradient[3] + end_gradient[3],
-        )  # fmt: skip
-    store_matrix(dstate, place, gradient, D, OUT, RATES, CORE, READ)
+    if GATES > 0:
+        store_matrix(dweight, place, to_weight, D, OUT, LAST, CORE, READ)
+    else:
+        if HAS_RESET:
+            everything = add_matrix(dweight, place, gradient, D, OUT, LAST, CORE, READ)
+            store_matrix(dweight, place, everything, D, OUT, LAST, CORE, READ)
+        elif HAS_END:
+            store_matrix(dweight, place, gradient, D, OUT, LAST, CORE, READ)
+        if HAS_END:
+            gradient = sum_of(gradient, end_gradient)
+    store_matrix(dstate, place, gradient, D, OUT, LAST, CORE, READ)
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval", "never"])
 @no_type_check
 def self_referential_bwd_kernel(
-    dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate, dweight,
-    steps, heads, unit, interval, never,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
+    dy, dend, x, weight, state, segment, end, q, k, beta, scale, difference, checkpoints, jumps, share, dx, dstate,
+    dweight, steps, heads, unit, interval, never,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
+    FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, FORGET_BIAS: tl.constexpr, CLIP: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
-    GROWTH: tl.constexpr,
+    GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr,
 ):  # fmt: skip
-    M: tl.constexpr = OUT + 2 * D + RATES
-    SHARE: tl.constexpr = 3 * D + 1
+    LAST: tl.constexpr = RATES + GATES
+    M: tl.constexpr = OUT + 2 * D + LAST
+    SHARE: tl.constexpr = 3 * D + 1 + (1 if GATES > 0 else 0)
     head = tl.program_id(0).to(tl.int64)
     heads = heads.to(tl.int64)
     row = rows(ROWS, LANES)
@@ -358,10 +340,11 @@ def self_referential_bwd_kernel(
     x += first * D
     q += first * D
     k += first * D
-    beta += first * RATES
+    beta += first * LAST
+    scale += first * 2
     difference += first * M
     dx += first * D
-    # The blocks of y hand over their shares side by side: [blocks, b, t, h, du | dk | dx | drate].
+    # The blocks of y hand over their shares side by side: [blocks, b, t, h, du | dk | dx | drate | dgate].
     share += (tl.program_id(1) * tl.num_programs(0).to(tl.int64) * steps + first) * SHARE
     segment += (head // heads) * steps
     weight += (head % heads) * D * M
@@ -383,13 +366,15 @@ def self_referential_bwd_kernel(
         jumped = any_jump(jumps, intervals)
     if jumped:
         _go_back(
-            dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate,
-            dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, ROWS, BLOCK, NB, LANES, ACC,
-            CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH, True,
+            dy, dend, x, weight, state, segment, end, q, k, beta, scale, difference, checkpoints, jumps, share, dx,
+            dstate, dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, GATES, L2_EPS, FORGET_MIN,
+            FORGET_RANGE, CLIP, ROWS, BLOCK, NB, LANES, ACC, CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH,
+            MOST_DECAY, True,
         )  # fmt: skip
     elif not HAS_RESET:
         _go_back(
-            dy, dend, x, weight, state, segment, end, q, k, beta, difference, checkpoints, jumps, share, dx, dstate,
-            dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, ROWS, BLOCK, NB, LANES, ACC,
-            CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH, False,
+            dy, dend, x, weight, state, segment, end, q, k, beta, scale, difference, checkpoints, jumps, share, dx,
+            dstate, dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, GATES, L2_EPS, FORGET_MIN,
+            FORGET_RANGE, CLIP, ROWS, BLOCK, NB, LANES, ACC, CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH,
+            MOST_DECAY, False,
         )  # fmt: skip

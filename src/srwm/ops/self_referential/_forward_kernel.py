@@ -5,24 +5,29 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from .._tiles import outer, pick, rows, softmax_rows, store_jump, to_lanes, vec_mat, zeros
-from ._matrix import add_matrix, last_jump, limits_of, store_matrix
+from .._tiles import clip, l2_scales, outer, pick, rows, softmax_rows, store_jump, to_lanes, vec_mat
+from ._matrix import add_matrix, last_jump, limits_of, size_when_undone, store_matrix, sum_of, zero_matrix
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
 @no_type_check
 def self_referential_fwd_kernel(
-    x, weight, state, reset, y, end, q, k, beta, difference, checkpoints, jumps, steps, heads, unit, interval,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr,
+    x, weight, state, reset, y, end, q, k, beta, scale, difference, checkpoints, jumps, steps, heads, unit, interval,
+    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
+    FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, FORGET_BIAS: tl.constexpr, CLIP: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, KEEP: tl.constexpr, SAVE: tl.constexpr,
-    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, SHARED: tl.constexpr,
+    HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr,
+    SHARED: tl.constexpr,
 ):  # fmt: skip
-    M: tl.constexpr = OUT + 2 * D + RATES
+    LAST: tl.constexpr = RATES + GATES
+    M: tl.constexpr = OUT + 2 * D + LAST
+    # A rate for each of y, q, k and beta, and two gates; eight lanes, of which some threads may hold two.
+    SLOTS: tl.constexpr = 8 if GATES > 0 and LANES < 8 else LANES
     head = tl.program_id(0).to(tl.int64)
     heads = heads.to(tl.int64)
     row = rows(ROWS, LANES)
-    lane = tl.arange(0, LANES)
+    lane = tl.arange(0, SLOTS)
     col = tl.arange(0, ROWS)
     col_y = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     col_b = tl.arange(0, NB)
@@ -36,15 +41,20 @@ def self_referential_fwd_kernel(
     y += first * OUT
     q += first * D
     k += first * D
-    beta += first * RATES
+    beta += first * LAST
+    scale += first * 2
     difference += first * M
     reset += (head // heads) * steps
     weight += (head % heads) * D * M
 
-    zero = (zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC))
-    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
+    # Without gates, `matrix` is the whole matrix. With them it is its change, which decays, and `base` is added to it.
+    zero = zero_matrix(row, BLOCK, ROWS, NB, ACC)
+    base = add_matrix(weight, place, zero, D, OUT, LAST, CORE, READ)
+    matrix = zero if GATES > 0 else base
     if HAS_STATE:
-        w_y, w_q, w_k, w_b = add_matrix(state + head * D * M, place, (w_y, w_q, w_k, w_b), D, OUT, RATES, CORE, READ)
+        matrix = add_matrix(state + head * D * M, place, matrix, D, OUT, LAST, CORE, READ)
+    w_y, w_q, w_k, w_b = matrix
+    base_y, base_q, base_k, base_b = base
 
     if SAVE:
         intervals = (steps + interval - 1) // interval
@@ -55,30 +65,62 @@ def self_referential_fwd_kernel(
         jump_y = tl.full(col_y.shape, -1, tl.int32)
         jump_q_k = tl.full(col.shape, -1, tl.int32)
         jump_b = tl.full(col_b.shape, -1, tl.int32)
+        # What undoing the decays since would multiply with: of the columns of y, and of the others.
+        undone_y = tl.full([], 1.0, ACC)
+        undone = tl.full([], 1.0, ACC)
 
     # The next step's input is asked for before this step's work, which hides the way to memory.
     next_x = tl.load(x + row, mask=in_row, other=0.0)
     for first_step in range(0, steps, interval):
         if SAVE:
-            limit_y, limit_q, limit_k, limit_b = limits_of((w_y, w_q, w_k, w_b), GROWTH)
+            whole = (w_y, w_q, w_k, w_b)
             if first_step > 0:
-                store_matrix(checkpoints, place, (w_y, w_q, w_k, w_b), D, OUT, RATES, CORE, READ)
+                store_matrix(checkpoints, place, whole, D, OUT, LAST, CORE, READ)
                 checkpoints += D * M
+            if GATES > 0:
+                whole = sum_of(base, whole)
+                undone_y = tl.full([], 1.0, ACC)
+                undone = tl.full([], 1.0, ACC)
+            limit_y, limit_q, limit_k, limit_b = limits_of(whole, GROWTH)
         for t in range(first_step, tl.minimum(first_step + interval, steps)):
             if HAS_RESET:
                 if tl.load(reset + t) != 0:
-                    w_y, w_q, w_k, w_b = add_matrix(weight, place, zero, D, OUT, RATES, CORE, READ)
+                    if GATES > 0:
+                        w_y, w_q, w_k, w_b = zero
+                    else:
+                        w_y, w_q, w_k, w_b = add_matrix(weight, place, zero, D, OUT, LAST, CORE, READ)
                     if SAVE:
-                        limit_y, limit_q, limit_k, limit_b = limits_of((w_y, w_q, w_k, w_b), GROWTH)
+                        if GATES > 0:
+                            limit_y, limit_q, limit_k, limit_b = limits_of(base, GROWTH)
+                            undone_y = tl.full([], 1.0, ACC)
+                            undone = tl.full([], 1.0, ACC)
+                        else:
+                            limit_y, limit_q, limit_k, limit_b = limits_of((w_y, w_q, w_k, w_b), GROWTH)
             b_x = next_x.to(ACC)
             x += heads * D * (t + 1 < steps).to(tl.int32)
             next_x = tl.load(x + row, mask=in_row, other=0.0)
 
+            if GATES > 0:
+                all_y, all_q, all_k, all_b = sum_of(base, (w_y, w_q, w_k, w_b))
+            else:
+                all_y, all_q, all_k, all_b = w_y, w_q, w_k, w_b
             if CORE:
-                z_q = tl.reshape(vec_mat(b_x, w_q), row.shape)
-                z_k = tl.reshape(vec_mat(b_x, w_k), row.shape)
-                b_q, b_k = softmax_rows(z_q, z_k, in_row)
-                b_beta = 1 / (1 + tl.exp(-vec_mat(b_x, w_b)))
+                z_q = tl.reshape(vec_mat(b_x, all_q), row.shape)
+                z_k = tl.reshape(vec_mat(b_x, all_k), row.shape)
+                if L2_EPS is None:
+                    b_q, b_k = softmax_rows(z_q, z_k, in_row)
+                else:
+                    scales = l2_scales(z_q, z_k, L2_EPS)
+                    scale_q, scale_k = tl.split(scales)
+                    b_q = z_q * scale_q
+                    b_k = z_k * scale_k
+                z_b = vec_mat(b_x, all_b)
+                if GATES > 0:
+                    is_gate = (col_b >= RATES) & (col_b < LAST)
+                    b_beta = 1 / (1 + tl.exp(-tl.where(is_gate, z_b + FORGET_BIAS, z_b)))
+                    b_beta = tl.where(is_gate, FORGET_MIN + FORGET_RANGE * b_beta, b_beta)
+                else:
+                    b_beta = 1 / (1 + tl.exp(-z_b))
                 if LANES >= 4:
                     # One exchange between warps brings all rates to every warp, a lane each.
                     rates = to_lanes(b_beta, lane, col_b)
@@ -90,47 +132,72 @@ def self_referential_fwd_kernel(
                 rate_q = pick(rates, index, 1 % RATES)
                 rate_k = pick(rates, index, 2 % RATES)
                 rate_b = pick(rates, index, 3 % RATES)
+                if GATES > 0:
+                    keep_y = 1 - pick(rates, index, RATES)
+                    keep = 1 - pick(rates, index, LAST - 1)
                 if KEEP:
                     tl.store(q + row, b_q, mask=in_row)
                     tl.store(k + row, b_k, mask=in_row)
-                    tl.store(beta + col_b, b_beta, mask=col_b < RATES)
+                    tl.store(beta + col_b, b_beta, mask=col_b < LAST)
+                if SAVE and L2_EPS is not None:
+                    tl.store(scale + tl.arange(0, 2), scales)
             else:
                 b_q = tl.load(q + row, mask=in_row, other=0.0)
                 b_k = tl.load(k + row, mask=in_row, other=0.0)
                 rate_y = tl.load(beta)
+                if GATES > 0:
+                    keep_y = 1 - tl.load(beta + RATES)
+                    keep = keep_y
             u = b_q - b_k
+            if GATES > 0 and SAVE:
+                undone_y = undone_y / keep_y
+                undone = undone / keep
 
             if READ:
-                tl.store(y + col_y, vec_mat(b_x, w_y), mask=in_col_y)
-                d_y = vec_mat(u, w_y)
+                tl.store(y + col_y, vec_mat(b_x, all_y), mask=in_col_y)
+                d_y = clip(vec_mat(u, all_y), CLIP)
+                if GATES > 0:
+                    w_y *= keep_y
                 w_y += outer(b_k, rate_y * d_y)
                 if SAVE:
-                    jump_y = tl.where(tl.abs(d_y) > limit_y, t, jump_y)
+                    jump_y = tl.where(size_when_undone(d_y, undone_y, GATES, MOST_DECAY) > limit_y, t, jump_y)
                     tl.store(difference + col_y, d_y, mask=in_col_y)
             if CORE:
-                d_q = vec_mat(u, w_q)
-                d_k = vec_mat(u, w_k)
-                d_b = vec_mat(u, w_b)
+                d_q = clip(vec_mat(u, all_q), CLIP)
+                d_k = clip(vec_mat(u, all_k), CLIP)
+                d_b = clip(vec_mat(u, all_b), CLIP)
+                if GATES > 0:
+                    w_q *= keep
+                    w_k *= keep
+                    w_b *= keep
                 w_q += outer(b_k, rate_q * d_q)
                 w_k += outer(b_k, rate_k * d_k)
                 w_b += outer(b_k, rate_b * d_b)
                 if SAVE:
-                    jump_q_k = tl.where((tl.abs(d_q) > limit_q) | (tl.abs(d_k) > limit_k), t, jump_q_k)
-                    jump_b = tl.where(tl.abs(d_b) > limit_b, t, jump_b)
+                    size_q = size_when_undone(d_q, undone, GATES, MOST_DECAY)
+                    size_k = size_when_undone(d_k, undone, GATES, MOST_DECAY)
+                    size_b = size_when_undone(d_b, undone, GATES, MOST_DECAY)
+                    jump_q_k = tl.where((size_q > limit_q) | (size_k > limit_k), t, jump_q_k)
+                    jump_b = tl.where(size_b > limit_b, t, jump_b)
                     # One store for both: every store of columns costs the warps an exchange.
                     d_q_k = col[:, None] + D * tl.arange(0, 2)[None, :]
                     tl.store(difference + OUT + d_q_k, tl.join(d_q, d_k), mask=(col < D)[:, None])
-                    tl.store(difference + OUT + 2 * D + col_b, d_b, mask=col_b < RATES)
+                    tl.store(difference + OUT + 2 * D + col_b, d_b, mask=col_b < LAST)
 
             y += heads * OUT
             q += heads * D
             k += heads * D
-            beta += heads * RATES
+            beta += heads * LAST
+            scale += heads * 2
             difference += heads * M
         if SAVE:
             store_jump(jumps, last_jump(jump_y, jump_q_k, jump_b, CORE, READ), SHARED)
             jumps += 1
 
     # The state is the change: what the matrix is now, less what it was at first.
-    w_y, w_q, w_k, w_b = add_matrix(weight, place, (-w_y, -w_q, -w_k, -w_b), D, OUT, RATES, CORE, READ)
-    store_matrix(end + head * D * M, place, (-w_y, -w_q, -w_k, -w_b), D, OUT, RATES, CORE, READ)
+    end += head * D * M
+    if GATES > 0:
+        store_matrix(end, place, (w_y, w_q, w_k, w_b), D, OUT, LAST, CORE, READ)
+    else:
+        w_y, w_q, w_k, w_b = add_matrix(weight, place, (-w_y, -w_q, -w_k, -w_b), D, OUT, LAST, CORE, READ)
+        store_matrix(end, place, (-w_y, -w_q, -w_k, -w_b), D, OUT, LAST, CORE, READ)

@@ -1,7 +1,8 @@
-"""The four parts of a self-referential matrix as tiles: w_y, w_q, w_k and w_b.
+"""The four parts of a self-referential matrix as tiles: w_y, w_q, w_k and w_b; the last has the forget columns, too.
 
 `place` says where a thread's share of them lies: (row, col_y, col, col_b, unit), see `load_tile`. A kernel that runs
-the core has the last three parts, one that reads has the first; the others are there in name only.
+the core has the last three parts, one that reads has the first; the others are there in name only. `LAST` is the number
+of columns of the last part.
 """
 
 from typing import no_type_check
@@ -9,17 +10,17 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from .._tiles import column_limits, load_tile, store_tile
+from .._tiles import column_limits, load_tile, store_tile, zeros
 
 
 @triton.jit
 @no_type_check
 def add_matrix(
     source, place, matrix,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
+    D: tl.constexpr, OUT: tl.constexpr, LAST: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
 ):  # fmt: skip
     """The four tiles, with a [D, M] matrix in memory added."""
-    M: tl.constexpr = OUT + 2 * D + RATES
+    M: tl.constexpr = OUT + 2 * D + LAST
     row, col_y, col, col_b, unit = place
     w_y, w_q, w_k, w_b = matrix
     if READ:
@@ -27,7 +28,7 @@ def add_matrix(
     if CORE:
         w_q += load_tile(source, OUT, row, col, D, D, M, unit, w_q.dtype)
         w_k += load_tile(source, OUT + D, row, col, D, D, M, unit, w_k.dtype)
-        w_b += load_tile(source, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b.dtype)
+        w_b += load_tile(source, OUT + 2 * D, row, col_b, D, LAST, M, unit, w_b.dtype)
     return w_y, w_q, w_k, w_b
 
 
@@ -35,10 +36,10 @@ def add_matrix(
 @no_type_check
 def store_matrix(
     target, place, matrix,
-    D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
+    D: tl.constexpr, OUT: tl.constexpr, LAST: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
 ):  # fmt: skip
     """Store the four tiles as a [D, M] matrix."""
-    M: tl.constexpr = OUT + 2 * D + RATES
+    M: tl.constexpr = OUT + 2 * D + LAST
     row, col_y, col, col_b, unit = place
     w_y, w_q, w_k, w_b = matrix
     if READ:
@@ -46,7 +47,21 @@ def store_matrix(
     if CORE:
         store_tile(target, OUT, row, col, D, D, M, unit, w_q)
         store_tile(target, OUT + D, row, col, D, D, M, unit, w_k)
-        store_tile(target, OUT + 2 * D, row, col_b, D, RATES, M, unit, w_b)
+        store_tile(target, OUT + 2 * D, row, col_b, D, LAST, M, unit, w_b)
+
+
+@triton.jit
+@no_type_check
+def zero_matrix(row, BLOCK: tl.constexpr, ROWS: tl.constexpr, NB: tl.constexpr, ACC: tl.constexpr):
+    """The four tiles, of zeros."""
+    return zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC)
+
+
+@triton.jit
+@no_type_check
+def sum_of(a, b):
+    """The sum of two matrices."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
 
 @triton.jit
@@ -60,6 +75,16 @@ def limits_of(matrix, GROWTH: tl.constexpr):
         column_limits(w_k, GROWTH),
         column_limits(w_b, GROWTH),
     )
+
+
+@triton.jit
+@no_type_check
+def size_when_undone(difference, undone, GATES: tl.constexpr, MOST_DECAY: tl.constexpr):
+    """How large a difference counts where decays are undone, which multiplies by `undone`; beyond all limits if often."""
+    size = tl.abs(difference)
+    if GATES > 0:
+        size = tl.where(undone > MOST_DECAY, float("inf"), size * undone)
+    return size
 
 
 @triton.jit

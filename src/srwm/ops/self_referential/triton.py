@@ -6,6 +6,7 @@ their own. Going back, y comes first and hands the core its share of the gradien
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from .. import _checkpoints
 from .._kernels import segments
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
-from ._options import Options
+from ._options import L2_EPS, Options
 from ._saved import GROWTH, Saved
 
 
@@ -42,6 +43,13 @@ READ_BWD = {
     8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 32), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
+# With gates, the matrix and what it was at first are held apart, and so are two gradients.
+GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(8, 4), 128: _Launch(16, 16)}
+GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 4), 64: _Launch(32, 8), 128: _Launch(32, 16)}
+GATED_READ_BWD = {
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 8)
+}  # fmt: skip
+
 
 def _fits_one_program(rows: int, columns: int) -> bool:
     """Whether the part y of a matrix can share a program with the core; with more, registers run out."""
@@ -56,11 +64,14 @@ class _Part(NamedTuple):
 
 
 @functools.cache
-def _parts(d: int, out: int, rates: int, dtype: torch.dtype, crowded: bool, backward: bool) -> list[_Part]:
+def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool, backward: bool) -> list[_Part]:
     """The launches that make up one pass, in their order."""
     rows = max(8, triton.next_power_of_2(d))
     wide = triton.next_power_of_2(out)
-    core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
+    if options.forget_gates:
+        core, read = (GATED_CORE_BWD, GATED_READ_BWD) if backward else (GATED_CORE_FWD, READ_FWD)
+    else:
+        core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
     if _fits_one_program(rows, wide):
         launches = [(True, True, core[rows])]
     else:
@@ -70,14 +81,30 @@ def _parts(d: int, out: int, rates: int, dtype: torch.dtype, crowded: bool, back
         nb = min(launch.warps * 32 // launch.lanes, rows)
         block = launch.block or max(wide, nb)
         constants: dict[str, Any] = {
-            "D": d, "OUT": out, "RATES": rates, "ROWS": rows, "BLOCK": block, "NB": nb, "LANES": launch.lanes,
+            "D": d, "OUT": out, "ROWS": rows, "BLOCK": block, "NB": nb, "LANES": launch.lanes,
             "ACC": tl.float64 if dtype == torch.float64 else tl.float32,
-            "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps,
+            "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps, **_variant(options),
         }  # fmt: skip
         if crowded and runs_core and rows <= 16:
             constants["maxnreg"] = 128
         parts.append(_Part(1 if runs_core else triton.cdiv(out, block), constants))
     return parts[::-1] if backward else parts
+
+
+def _variant(options: Options) -> dict[str, Any]:
+    """What the compiler is told of the options: those that are not used do not make another kernel."""
+    gated = options.forget_gates > 0
+    return {
+        "RATES": options.learning_rates,
+        "GATES": options.forget_gates,
+        "L2_EPS": L2_EPS if options.key_map == "l2" else None,
+        "FORGET_MIN": options.forget_min if gated else 0.0,
+        "FORGET_RANGE": options.forget_max - options.forget_min if gated else 0.0,
+        "FORGET_BIAS": options.forget_bias if gated else 0.0,
+        "CLIP": options.difference_clip if options.difference_clip < math.inf else None,
+        "GROWTH": GROWTH,
+        "MOST_DECAY": _checkpoints.MOST_DECAY,
+    }
 
 
 @functools.cache
@@ -105,24 +132,25 @@ def forward(
 ) -> None:
     """Fill y, end and what is saved."""
     b, t, h, d = x.shape
-    parts = _parts(d, y.shape[3], options.learning_rates, weight.dtype, _is_crowded(x), False)
+    parts = _parts(d, y.shape[3], options, weight.dtype, _is_crowded(x), False)
     keep = saved is not None or len(parts) > 1
-    interval = t if saved is None else _checkpoints.steps_between(d, weight.shape[2])
+    interval = t if saved is None else _checkpoints.steps_between(d, weight.shape[2], options.forget_gates > 0)
     if saved is not None:
-        q, k, beta, _, difference, checkpoints, jumps = saved
+        q, k, beta, scale, difference, checkpoints, jumps = saved
         if len(parts) > 1:
             jumps.fill_(-1)
     else:
         # The core hands q, k and beta to the columns of y; nobody reads what else would be saved.
-        q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in (d, d, options.learning_rates))
-        difference = checkpoints = jumps = end
+        sizes = (d, d, options.learning_rates + options.forget_gates)
+        q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in sizes)
+        scale = difference = checkpoints = jumps = end
     with torch.cuda.device_of(x):
         for part in parts:
             self_referential_fwd_kernel[(b * h, part.blocks)](
                 x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
-                y, end, q, k, beta, difference, checkpoints, jumps, t, h, 1, interval,
+                y, end, q, k, beta, scale, difference, checkpoints, jumps, t, h, 1, interval,
                 KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
-                GROWTH=GROWTH, SHARED=len(parts) > 1, **part.constants,
+                SHARED=len(parts) > 1, **part.constants,
             )  # fmt: skip
 
 
@@ -142,19 +170,18 @@ def backward(
 ) -> None:
     """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
     b, t, h, d = x.shape
-    interval = _checkpoints.steps_between(d, weight.shape[2])
+    gated = options.forget_gates > 0
+    interval = _checkpoints.steps_between(d, weight.shape[2], gated)
     segment = end if reset is None else segments(reset)
     share = end
-    vectors = (*saved[:3], *saved[4:])
-    for part in _parts(d, dy.shape[3], options.learning_rates, weight.dtype, _is_crowded(x), True):
+    for part in _parts(d, dy.shape[3], options, weight.dtype, _is_crowded(x), True):
         if not part.constants["CORE"]:
-            share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1)
+            share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1 + gated)
         elif not part.constants["READ"]:
             share = share.sum(0) if share.shape[0] > 1 else share
         with torch.cuda.device_of(x):
             self_referential_bwd_kernel[(b * h, part.blocks)](
-                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *vectors,
+                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
                 share, dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
-                HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, GROWTH=GROWTH,
-                **part.constants,
+                HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, **part.constants,
             )  # fmt: skip
