@@ -4,6 +4,7 @@ Runs under pytest, and where there is none as `python tests/ops/test_gpu.py [WOR
 one of the words in their names.
 """
 
+import dataclasses
 import sys
 import warnings
 from pathlib import Path
@@ -28,12 +29,17 @@ from ops.inputs import (
 )
 from ops.tolerances import TOLERANCES, assert_near
 from srwm.ops import available_backends
+from srwm.ops.self_referential._options import Options
 
 pytestmark = pytest.mark.gpu if pytest else None
 
 
 def on_gpu(operator, *args, **options) -> Problem:
     return make(operator, *args, **options).to("cuda")
+
+
+def with_options(problem: Problem, **options) -> Problem:
+    return dataclasses.replace(problem, options={**problem.options, **options})
 
 
 def truth_of(problem: Problem):
@@ -68,6 +74,38 @@ WIDE = [Case(2, 9, 2, d, out=3 * d + 1, rates=1, reset=True) for d in (1, 3, 16,
 @cases(operator=OPERATORS, case=SHAPES)
 def test_float32_agrees_with_float64(operator, case):
     problem = on_gpu(operator, *case, dtype=torch.float32)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+VARIANTS = [
+    Case(keys="l2"),
+    Case(gates=1, rates=1),
+    Case(gates=2),
+    Case(gates=2, keys="l2"),
+    Case(gates=1, clip=0.5),
+    Case(gates=2, keys="l2", clip=0.5),
+]
+"""Of the self-referential matrix beside the paper's rule."""
+
+
+@cases(variant=VARIANTS, d=[3, 16, 32, 64, 128], reset=[False, True])
+def test_every_variant_agrees_with_float64(variant, d, reset):
+    case = variant._replace(b=2, t=20, h=2, d=d, reset=reset)
+    problem = on_gpu("self_referential", *case, dtype=torch.float32)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(variant=VARIANTS, d=[16, 64])
+def test_every_variant_agrees_over_many_steps(variant, d):
+    case = variant._replace(b=2, t=500, h=2, d=d)
+    problem = with_options(on_gpu("self_referential", *case, dtype=torch.float32), forget_bias=-4.0)
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(most=[0.1, 0.5, 0.999], d=[16, 64], reset=[False, True])
+def test_gradients_are_right_when_much_is_forgotten(most, d, reset):
+    case = Case(2, 300, 2, d, keys="l2", gates=2, reset=reset)
+    problem = with_options(on_gpu("self_referential", *case, dtype=torch.float32), forget_max=most)
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
 
 
@@ -149,7 +187,15 @@ def test_split_equals_whole_at_every_cut(operator):
         assert_near(end_2, end, "float32 split")
 
 
-@cases(operator=OPERATORS, case=[Case(16, 60, 4, 16, reset=True), Case(4, 20, 2, 28), Case(4, 20, 2, 64)])
+@cases(
+    operator=OPERATORS,
+    case=[
+        Case(16, 60, 4, 16, reset=True),
+        Case(4, 20, 2, 28),
+        Case(4, 20, 2, 64),
+        Case(4, 60, 2, 16, keys="l2", gates=2, clip=0.5),
+    ],
+)
 def test_20_runs_give_equal_bits(operator, case):
     problem = on_gpu(operator, *case, dtype=torch.float32)
     first = solve(problem, "triton")
@@ -239,7 +285,8 @@ def test_compiled_for_any_sizes_it_gives_equal_bits_at_each(operator):
 @cases(operator=OPERATORS)
 def test_the_operator_passes_opcheck(operator):
     problem = on_gpu(operator, 2, 3, 2, 5, out=4, reset=True).leaves()
-    given = (*problem.inputs.values(), problem.reset, *problem.options.values(), True, "triton")
+    options = Options(**problem.options) if operator == "self_referential" else ()
+    given = (*problem.inputs.values(), problem.reset, *options, True, "triton")
     torch.library.opcheck(getattr(torch.ops.srwm, operator).default, given)
 
 

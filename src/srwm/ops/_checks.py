@@ -19,7 +19,8 @@ def is_whole(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether this is a real number that is no bool; it may be infinite, but not NaN."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    # NaN is at no side of infinity; torch.compile, which can trace comparisons, cannot trace `math.isnan`.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf <= value <= math.inf
 
 
 def check_tensor(name: str, tensor: object) -> None:

@@ -54,7 +54,6 @@ def self_referential_fwd_kernel(
     if HAS_STATE:
         matrix = add_matrix(state + head * D * M, place, matrix, D, OUT, LAST, CORE, READ)
     w_y, w_q, w_k, w_b = matrix
-    base_y, base_q, base_k, base_b = base
 
     if SAVE:
         intervals = (steps + interval - 1) // interval

@@ -80,7 +80,7 @@ def limits_of(matrix, GROWTH: tl.constexpr):
 @triton.jit
 @no_type_check
 def size_when_undone(difference, undone, GATES: tl.constexpr, MOST_DECAY: tl.constexpr):
-    """How large a difference counts where decays are undone, which multiplies by `undone`; beyond all limits if often."""
+    """How large a difference counts where decays are undone, times `undone`; above MOST_DECAY, infinite."""
     size = tl.abs(difference)
     if GATES > 0:
         size = tl.where(undone > MOST_DECAY, float("inf"), size * undone)

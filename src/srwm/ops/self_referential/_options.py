@@ -44,7 +44,7 @@ class Options(NamedTuple):
                 f"forget_min={self.forget_min}, forget_max={self.forget_max}; "
                 "expected 0 <= forget_min <= forget_max < 1"
             )
-        if not math.isfinite(self.forget_bias):
+        if not -math.inf < self.forget_bias < math.inf:
             raise ValueError(f"forget_bias={self.forget_bias}; expected a finite number")
         if not self.difference_clip > 0:
             raise ValueError(f"difference_clip={self.difference_clip}; expected a number above zero, or math.inf")

@@ -51,6 +51,10 @@ GATED_READ_BWD = {
 }  # fmt: skip
 
 
+REGISTERS = 65536
+"""Of a multiprocessor."""
+
+
 def _fits_one_program(rows: int, columns: int) -> bool:
     """Whether the part y of a matrix can share a program with the core; with more, registers run out."""
     return rows <= 32 and rows * columns <= 1024
@@ -87,6 +91,9 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
         }  # fmt: skip
         if crowded and runs_core and rows <= 16:
             constants["maxnreg"] = 128
+        elif launch.warps >= 16:
+            # Left alone, ptxas takes a half or a quarter of the registers there are for so many threads.
+            constants["maxnreg"] = REGISTERS // (launch.warps * 32)
         parts.append(_Part(1 if runs_core else triton.cdiv(out, block), constants))
     return parts[::-1] if backward else parts
 
