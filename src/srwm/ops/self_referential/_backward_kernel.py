@@ -29,37 +29,65 @@ from ._replay import load_inputs, load_shares, load_update, matrix_before
 @triton.jit
 @no_type_check
 def _undo(
-    w, base, g, g_end, to_weight, forgotten, difference, rate, keep, k, u, dk, du, is_undone,
-    GATES: tl.constexpr, CLIP: tl.constexpr, NB: tl.constexpr, JUMPS: tl.constexpr, HAS_END: tl.constexpr,
+    w, base, g, g_end, to_weight, forgotten, difference, rate, forget, kept, k, u, dk, du, is_undone,
+    GATES: tl.constexpr, CLIP: tl.constexpr, NB: tl.constexpr,
+    JUMPS: tl.constexpr, HAS_END: tl.constexpr,
 ):  # fmt: skip
     """Undo the update of one part, and pass its gradient on to what it was made of; dk, du are shares of sums.
 
-    Without gates, w is the matrix, and the gradient is g, or g + g_end; what the update adds to it goes to g. With
-    gates, w is its change, g the gradient of that, and what the update adds goes to that of the weight, too; gathered
-    in `forgotten` is the share of the gradient of what was kept. Where something jumps, w may be from before the update
-    already.
+    Without gates, w is the matrix, and the gradient is g, or g + g_end; what the update adds to it goes to g.
+
+    With gates, the change of the matrix is w / kept, and its gradient g kept, where `kept` is the product of what the
+    steps undone so far had kept: so no step needs to multiply a tile. Gathered in `forgotten` is the share of the
+    gradient of what was kept, but for a factor. `to_weight` gathers the gradient of `base`: what the updates add to g
+    or, without a gradient of the end state, what is forgotten of g, from which the former follows (see `_go_back`).
+
+    Where something jumps, w may be from before the update already. Returned with the rest are the whole matrix before
+    the update and the share of the gradient of the rate.
     """
+    whole_g = g
+    if GATES > 0:
+        rate *= kept
+        kept_before = kept * (1 - forget)
+        if JUMPS:
+            kept_before = tl.where(is_undone, kept, kept_before)
+    elif HAS_END:
+        whole_g = g + g_end
     write = rate * difference
-    if GATES > 0:
-        before = (w - outer(k, write)) * (1 / keep)
-        w = tl.where(is_undone, w, before) if JUMPS else before
-        whole_w = base + w
-    else:
-        w -= outer(k, tl.where(is_undone, 0.0, write) if JUMPS else write)
-        whole_w = w
-    whole = g
-    if HAS_END and GATES == 0:
-        whole = g + g_end
-    kg = vec_mat(k, whole)
-    dk += mat_vec_share(whole, write, NB)
+    w -= outer(k, tl.where(is_undone, 0.0, write) if JUMPS else write)
+    kg = vec_mat(k, whole_g)
+    dk += mat_vec_share(whole_g, write, NB)
     d_difference = through_clip(rate * kg, difference, CLIP)
-    du += mat_vec_share(whole_w, d_difference, NB)
+    d_rate = dot_share(kg, difference, NB)
     if GATES > 0:
+        undone = 1 / kept_before
+        whole_w = base + w * undone
         forgotten += mat_mat_share(g, w, NB)
-        g *= keep
-        to_weight += outer(u, d_difference)
-    g += outer(u, d_difference)
-    return w, g, to_weight, forgotten, dk, du, dot_share(kg, difference, NB)
+        d_rate *= kept
+        if HAS_END:
+            to_weight += outer(u, d_difference)
+        else:
+            to_weight += (forget * kept) * g
+        if JUMPS:
+            g *= tl.where(is_undone, 1 - forget, 1.0)
+        g += outer(u * undone, d_difference)
+    else:
+        whole_w = w
+        g += outer(u, d_difference)
+    du += mat_vec_share(whole_w, d_difference, NB)
+    return w, whole_w, g, to_weight, forgotten, dk, du, d_rate
+
+
+@triton.jit
+@no_type_check
+def _add(g, to_weight, x, dz, undone, GATES: tl.constexpr, HAS_END: tl.constexpr):
+    """Add the gradient of what one part put out to that of its matrix, which is g / undone (see `_undo`)."""
+    if GATES > 0:
+        if HAS_END:
+            to_weight += outer(x, dz)
+        x *= undone
+    g += outer(x, dz)
+    return g, to_weight
 
 
 @triton.jit
@@ -84,6 +112,8 @@ def _steps_back(
     lane = tl.arange(0, SLOTS)
     in_row = row < D
     zero_b = zeros(row, NB, ACC)
+    kept_y = tl.full([], 1.0, ACC)
+    kept = tl.full([], 1.0, ACC)
 
     next_x, next_q, next_dy, next_scale = load_inputs(t, dy, x, q, scale, heads, place, D, OUT, CORE, READ, L2_EPS)
     next_k, next_rates, next_d, next_forget = load_update(
@@ -113,8 +143,6 @@ def _steps_back(
         if CORE and not READ:
             next_shares = load_shares(t_next, share, heads, row, D, SHARE)
         u = b_q - b_k
-        keep_y = 1 - forget_y
-        keep = 1 - forget
 
         # What was written again is the matrix before this step already.
         is_undone = written & (i == 0)
@@ -126,37 +154,53 @@ def _steps_back(
         forgotten = zero_b
         a_y = tl.zeros([NB], ACC)
         if READ:
-            w_y, g_y, to_y, forgotten_y, dk, du, a_y = _undo(
-                w_y, base_y, g_y, end_y, to_y, forgotten_y, d_y, rate_y, keep_y, b_k, u, dk, du, is_undone,
+            w_y, whole_y, g_y, to_y, forgotten_y, dk, du, a_y = _undo(
+                w_y, base_y, g_y, end_y, to_y, forgotten_y, d_y, rate_y, forget_y, kept_y, b_k, u, dk, du, is_undone,
                 GATES, CLIP, NB, JUMPS, HAS_END,
             )  # fmt: skip
-            if GATES > 0:
-                dx_share += mat_vec_share(base_y + w_y, b_dy, NB)
-                to_y += outer(b_x, b_dy)
-            else:
-                dx_share += mat_vec_share(w_y, b_dy, NB)
-            g_y += outer(b_x, b_dy)
         if CORE:
-            w_q, g_q, to_q, forgotten, dk, du, a_q = _undo(
-                w_q, base_q, g_q, end_q, to_q, forgotten, d_q, rate_q, keep, b_k, u, dk, du, is_undone,
+            w_q, whole_q, g_q, to_q, forgotten, dk, du, a_q = _undo(
+                w_q, base_q, g_q, end_q, to_q, forgotten, d_q, rate_q, forget, kept, b_k, u, dk, du, is_undone,
                 GATES, CLIP, NB, JUMPS, HAS_END,
             )  # fmt: skip
-            w_k, g_k, to_k, forgotten, dk, du, a_k = _undo(
-                w_k, base_k, g_k, end_k, to_k, forgotten, d_k, rate_k, keep, b_k, u, dk, du, is_undone,
+            w_k, whole_k, g_k, to_k, forgotten, dk, du, a_k = _undo(
+                w_k, base_k, g_k, end_k, to_k, forgotten, d_k, rate_k, forget, kept, b_k, u, dk, du, is_undone,
                 GATES, CLIP, NB, JUMPS, HAS_END,
             )  # fmt: skip
-            w_b, g_b, to_b, forgotten, dk, du, a_b = _undo(
-                w_b, base_b, g_b, end_b, to_b, forgotten, d_b, rate_b, keep, b_k, u, dk, du, is_undone,
+            w_b, whole_b, g_b, to_b, forgotten, dk, du, a_b = _undo(
+                w_b, base_b, g_b, end_b, to_b, forgotten, d_b, rate_b, forget, kept, b_k, u, dk, du, is_undone,
                 GATES, CLIP, NB, JUMPS, HAS_END,
             )  # fmt: skip
+
+        # From here on, what the steps undone so far kept includes this one; so do w and g.
+        undone_y = tl.full([], 1.0, ACC)
+        undone = tl.full([], 1.0, ACC)
+        to_forgotten_y = undone_y
+        to_forgotten = undone
+        if GATES > 0:
+            to_forgotten_y = 1 / (1 - forget_y)
+            to_forgotten = 1 / (1 - forget)
+            if JUMPS:
+                to_forgotten_y = tl.where(is_undone, 1.0, to_forgotten_y)
+                to_forgotten = tl.where(is_undone, 1.0, to_forgotten)
+                kept_y *= tl.where(is_undone, 1.0, 1 - forget_y)
+                kept *= tl.where(is_undone, 1.0, 1 - forget)
+            else:
+                kept_y *= 1 - forget_y
+                kept *= 1 - forget
+            undone_y = 1 / kept_y
+            undone = 1 / kept
+        if READ:
+            dx_share += mat_vec_share(whole_y, b_dy, NB)
+            g_y, to_y = _add(g_y, to_y, b_x, b_dy, undone_y, GATES, HAS_END)
 
         row_dk, row_du = sum_both(dk, du)
         if CORE:
             # One lane for each learning rate; a shared one gathers all four. Lanes 4 and 5 are those of the gates.
             rate = tl.where(lane < 2, tl.where(lane == 0, rate_y, rate_q), tl.where(lane == 2, rate_k, rate_b))
             if GATES > 0:
-                a_f_y = sum_rows(forgotten_y)
-                a_f = sum_rows(forgotten)
+                a_f_y = sum_rows(forgotten_y) * to_forgotten_y
+                a_f = sum_rows(forgotten) * to_forgotten
                 if GATES == 1:
                     a_f += a_f_y
                 d_rate = sum_six(a_y, a_q, a_k, a_b, a_f if GATES == 1 else a_f_y, a_f, lane)
@@ -196,17 +240,13 @@ def _steps_back(
             if GATES > 0:
                 slot = tl.where(col_b < RATES, col_b, 4 + col_b - RATES)
                 z_b = from_lanes(d_rate, lane, tl.where(col_b < RATES + GATES, slot, SLOTS))
-                dx_share += mat_vec_share(base_q + w_q, z_q, NB) + mat_vec_share(base_k + w_k, z_k, NB)
-                dx_share += mat_vec_share(base_b + w_b, z_b, NB)
-                to_q += outer(b_x, z_q)
-                to_k += outer(b_x, z_k)
-                to_b += outer(b_x, z_b)
             else:
                 z_b = from_lanes(d_rate, lane, col_b)
-                dx_share += mat_vec_share(w_q, z_q, NB) + mat_vec_share(w_k, z_k, NB) + mat_vec_share(w_b, z_b, NB)
-            g_q += outer(b_x, z_q)
-            g_k += outer(b_x, z_k)
-            g_b += outer(b_x, z_b)
+            dx_share += mat_vec_share(whole_q, z_q, NB) + mat_vec_share(whole_k, z_k, NB)
+            dx_share += mat_vec_share(whole_b, z_b, NB)
+            g_q, to_q = _add(g_q, to_q, b_x, z_q, undone, GATES, HAS_END)
+            g_k, to_k = _add(g_k, to_k, b_x, z_k, undone, GATES, HAS_END)
+            g_b, to_b = _add(g_b, to_b, b_x, z_b, undone, GATES, HAS_END)
         row_dx = tl.sum(dx_share, axis=1)
         if CORE:
             if not READ:
@@ -218,7 +258,13 @@ def _steps_back(
             tl.store(share + here * SHARE + 2 * D + row, row_dx, mask=in_row)
             tl.store(share + here * SHARE + 3 * D, tl.sum(a_y, axis=0))
             if GATES > 0:
-                tl.store(share + here * SHARE + 3 * D + 1, tl.sum(sum_rows(forgotten_y), axis=0))
+                tl.store(share + here * SHARE + 3 * D + 1, tl.sum(sum_rows(forgotten_y), axis=0) * to_forgotten_y)
+    if GATES > 0:
+        # Nobody goes on from the matrix: it is loaded or written again.
+        g_y *= kept_y
+        g_q *= kept
+        g_k *= kept
+        g_b *= kept
     return (w_y, w_q, w_k, w_b), (g_y, g_q, g_k, g_b), (to_y, to_q, to_k, to_b)
 
 
@@ -229,7 +275,8 @@ def _go_back(
     dweight, steps, heads, place, interval, intervals, never,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
     FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, CLIP: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE_B: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr,
+    ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
     GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr, JUMPS: tl.constexpr,
 ):  # fmt: skip
@@ -239,8 +286,10 @@ def _go_back(
     row = place[0]
     # `matrix` starts from the end of the sequence. Without gates, the gradient of the loss with respect to it is
     # `gradient` plus that of the end state: apart, because what reaches `weight` may be far smaller than the latter.
-    # With gates, `matrix` is the change, `gradient` that of the loss with respect to it, and `to_weight` is apart.
-    zero = zero_matrix(row, BLOCK, ROWS, NB, ACC)
+    # With gates, `matrix` is the change, and `gradient` that of the loss with respect to it. A step with the gate f
+    # makes g + A - f g of the gradient g, and A is what reaches `weight`. It is gathered in `to_weight` or, without a
+    # gradient of the end state, f g is, which is cheaper: all the A are then `gradient` and that.
+    zero = zero_matrix(row, BLOCK, ROWS, WIDE_B, ACC)
     base = add_matrix(weight, place, zero, D, OUT, LAST, CORE, READ)
     matrix = add_matrix(end, place, zero if GATES > 0 else base, D, OUT, LAST, CORE, READ)
     end_gradient = add_matrix(dend, place, zero, D, OUT, LAST, CORE, READ)
@@ -289,6 +338,8 @@ def _go_back(
                             if GATES == 0:
                                 gradient = add_matrix(dweight, place, gradient, D, OUT, LAST, CORE, READ)
                                 store_matrix(dweight, place, gradient, D, OUT, LAST, CORE, READ)
+                            elif not HAS_END:
+                                to_weight = sum_of(to_weight, gradient)
                             gradient = zero
                             if HAS_END and GATES == 0:
                                 end_gradient = zero
@@ -301,6 +352,8 @@ def _go_back(
             )  # fmt: skip
 
     if GATES > 0:
+        if not HAS_END:
+            to_weight = sum_of(to_weight, gradient)
         store_matrix(dweight, place, to_weight, D, OUT, LAST, CORE, READ)
     else:
         if HAS_RESET:
@@ -320,7 +373,8 @@ def self_referential_bwd_kernel(
     dweight, steps, heads, unit, interval, never,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
     FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, FORGET_BIAS: tl.constexpr, CLIP: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE_B: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr,
+    ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, HAS_END: tl.constexpr,
     GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr,
 ):  # fmt: skip
@@ -332,7 +386,7 @@ def self_referential_bwd_kernel(
     row = rows(ROWS, LANES)
     col = tl.arange(0, ROWS)
     col_y = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    col_b = tl.arange(0, NB)
+    col_b = tl.arange(0, WIDE_B)
     place = (row, col_y, col, col_b, unit)
 
     first = (head // heads) * steps * heads + head % heads
@@ -368,13 +422,13 @@ def self_referential_bwd_kernel(
         _go_back(
             dy, dend, x, weight, state, segment, end, q, k, beta, scale, difference, checkpoints, jumps, share, dx,
             dstate, dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, GATES, L2_EPS, FORGET_MIN,
-            FORGET_RANGE, CLIP, ROWS, BLOCK, NB, LANES, ACC, CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH,
+            FORGET_RANGE, CLIP, ROWS, BLOCK, WIDE_B, NB, LANES, ACC, CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH,
             MOST_DECAY, True,
         )  # fmt: skip
     elif not HAS_RESET:
         _go_back(
             dy, dend, x, weight, state, segment, end, q, k, beta, scale, difference, checkpoints, jumps, share, dx,
             dstate, dweight, steps, heads, place, interval, intervals, never, D, OUT, RATES, GATES, L2_EPS, FORGET_MIN,
-            FORGET_RANGE, CLIP, ROWS, BLOCK, NB, LANES, ACC, CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH,
+            FORGET_RANGE, CLIP, ROWS, BLOCK, WIDE_B, NB, LANES, ACC, CORE, READ, HAS_STATE, HAS_RESET, HAS_END, GROWTH,
             MOST_DECAY, False,
         )  # fmt: skip

@@ -15,7 +15,8 @@ def self_referential_fwd_kernel(
     x, weight, state, reset, y, end, q, k, beta, scale, difference, checkpoints, jumps, steps, heads, unit, interval,
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
     FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, FORGET_BIAS: tl.constexpr, CLIP: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr, ACC: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE_B: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr,
+    ACC: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, KEEP: tl.constexpr, SAVE: tl.constexpr,
     HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr,
     SHARED: tl.constexpr,
@@ -30,7 +31,7 @@ def self_referential_fwd_kernel(
     lane = tl.arange(0, SLOTS)
     col = tl.arange(0, ROWS)
     col_y = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    col_b = tl.arange(0, NB)
+    col_b = tl.arange(0, WIDE_B)
     place = (row, col_y, col, col_b, unit)
     in_row = row < D
     in_col_y = col_y < OUT
@@ -48,7 +49,7 @@ def self_referential_fwd_kernel(
     weight += (head % heads) * D * M
 
     # Without gates, `matrix` is the whole matrix. With them it is its change, which decays, and `base` is added to it.
-    zero = zero_matrix(row, BLOCK, ROWS, NB, ACC)
+    zero = zero_matrix(row, BLOCK, ROWS, WIDE_B, ACC)
     base = add_matrix(weight, place, zero, D, OUT, LAST, CORE, READ)
     matrix = zero if GATES > 0 else base
     if HAS_STATE:

@@ -52,9 +52,9 @@ def store_matrix(
 
 @triton.jit
 @no_type_check
-def zero_matrix(row, BLOCK: tl.constexpr, ROWS: tl.constexpr, NB: tl.constexpr, ACC: tl.constexpr):
-    """The four tiles, of zeros."""
-    return zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, NB, ACC)
+def zero_matrix(row, BLOCK: tl.constexpr, ROWS: tl.constexpr, WIDE_B: tl.constexpr, ACC: tl.constexpr):
+    """The four tiles, of zeros; the last has WIDE_B columns."""
+    return zeros(row, BLOCK, ACC), zeros(row, ROWS, ACC), zeros(row, ROWS, ACC), zeros(row, WIDE_B, ACC)
 
 
 @triton.jit

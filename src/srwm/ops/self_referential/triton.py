@@ -44,20 +44,25 @@ READ_BWD = {
 }  # fmt: skip
 
 # With gates, the matrix and what it was at first are held apart, and so are two gradients.
-GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(8, 4), 128: _Launch(16, 16)}
-GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 4), 64: _Launch(32, 8), 128: _Launch(32, 16)}
+GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(4, 4), 128: _Launch(16, 16)}
+GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(8, 1), 32: _Launch(16, 2), 64: _Launch(16, 8), 128: _Launch(32, 16)}
 GATED_READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 8)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(8, 1, 16), 128: _Launch(16, 1, 8)
 }  # fmt: skip
-
 
 REGISTERS = 65536
 """Of a multiprocessor."""
 
 
-def _fits_one_program(rows: int, columns: int) -> bool:
-    """Whether the part y of a matrix can share a program with the core; with more, registers run out."""
-    return rows <= 32 and rows * columns <= 1024
+def _fits_one_program(rows: int, columns: int, tiles: int) -> bool:
+    """Whether the part y of a matrix can share a program with the core; with more, registers run out.
+
+    Args:
+        rows: of the tiles.
+        columns: of the part y.
+        tiles: how many there are of each part.
+    """
+    return rows <= 32 and tiles * rows * columns <= 2048
 
 
 class _Part(NamedTuple):
@@ -76,7 +81,8 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
         core, read = (GATED_CORE_BWD, GATED_READ_BWD) if backward else (GATED_CORE_FWD, READ_FWD)
     else:
         core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
-    if _fits_one_program(rows, wide):
+    tiles = (4 if options.forget_gates else 2) if backward else 2
+    if _fits_one_program(rows, wide, tiles):
         launches = [(True, True, core[rows])]
     else:
         launches = [(True, False, core[rows]), (False, True, read[rows])]
@@ -85,11 +91,12 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
         nb = min(launch.warps * 32 // launch.lanes, rows)
         block = launch.block or max(wide, nb)
         constants: dict[str, Any] = {
-            "D": d, "OUT": out, "ROWS": rows, "BLOCK": block, "NB": nb, "LANES": launch.lanes,
+            "D": d, "OUT": out, "ROWS": rows, "BLOCK": block, "WIDE_B": max(nb, 8 if options.forget_gates else 4),
+            "NB": nb, "LANES": launch.lanes,
             "ACC": tl.float64 if dtype == torch.float64 else tl.float32,
             "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps, **_variant(options),
         }  # fmt: skip
-        if crowded and runs_core and rows <= 16:
+        if crowded and runs_core and rows <= 16 and tiles == 2:
             constants["maxnreg"] = 128
         elif launch.warps >= 16:
             # Left alone, ptxas takes a half or a quarter of the registers there are for so many threads.
