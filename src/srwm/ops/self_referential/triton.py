@@ -45,7 +45,7 @@ READ_BWD = {
 
 # With gates, the matrix and what it was at first are held apart, and so are two gradients.
 GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(4, 4), 128: _Launch(16, 16)}
-GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(8, 1), 32: _Launch(16, 2), 64: _Launch(16, 8), 128: _Launch(32, 16)}
+GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(16, 8), 128: _Launch(32, 16)}
 GATED_READ_BWD = {
     8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(8, 1, 16), 128: _Launch(16, 1, 8)
 }  # fmt: skip
