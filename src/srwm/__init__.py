@@ -10,31 +10,48 @@ Paper: "A Modern Self-Referential Weight Matrix That Learns to Modify Itself", I
 ICML 2022.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from srwm.fewshot import FewShotModel
+    from srwm.sequential import StreamModel
 
 __all__ = ["__version__", "load"]
 
 __version__ = "0.1.0"
 
 
-def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel":
+@overload
+def load(name: Literal["omniglot-1shot"], *, device: str = ...) -> "FewShotModel": ...
+
+
+@overload
+def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel": ...
+
+
+def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel":
     """Load a trained model that learns new classes while it runs.
 
     Args:
-        name: a model that comes with the package, or the folder of a run.
+        name: a model that comes with the package, or the folder of a run on few-shot episodes or on streams.
         device: where to put it.
 
     Returns:
-        A model with `learn(images, labels, state)` and `predict(images, state)`.
+        A few-shot model, with `learn(images, labels, state)` and `predict(images, state)`, or a model of streams, with
+        `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the state and the labels.
 
     Raises:
         InputError: if there is no such model.
     """
+    from srwm.runs.saved import kind_of
+    from srwm.runs.shipped import find_model
+
+    if kind_of(find_model(name)) == "sequential":
+        from srwm.sequential import load_stream_model
+
+        return load_stream_model(name, device)
     from srwm.fewshot import load_model
 
     return load_model(name, device=device)

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 import srwm.deploy.folder
-import srwm.fewshot.saved
+import srwm.runs.shipped
 from fewshot.test_cli import run, train
 from fewshot.tiny import pictures, write_images
 from rl.toy_games import toy_config
@@ -37,7 +37,7 @@ def shipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     export_model(few_shot(), folder / "tiny", half=False, measured={}, card=CARD)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(srwm.fewshot.saved, "SHIPPED", folder)
+        patch.setattr(srwm.runs.shipped, "SHIPPED", folder)
         yield folder
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 
-from srwm.fewshot import saved
+from srwm.runs.shipped import SHIPPED
 
 from .pages import DOCS
 
@@ -13,7 +13,7 @@ PAGE = re.sub(r'src="data:image/[^"]*"', "", (DOCS / "results" / f"{NAME}.html")
 
 
 def test_its_figures_are_those_of_the_model():
-    measured = json.loads((saved.SHIPPED / NAME / "model.json").read_text(encoding="utf-8"))["measured"]
+    measured = json.loads((SHIPPED / NAME / "model.json").read_text(encoding="utf-8"))["measured"]
     test = measured["test"]
     assert f"{test['accuracy']:.1%} ± {100 * test['interval_sets']:.1f}" in PAGE
     assert f"srwm train {measured['recipe']} " in PAGE

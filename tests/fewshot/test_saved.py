@@ -10,9 +10,10 @@ import torch
 
 import srwm
 from srwm.errors import InputError
-from srwm.fewshot import export_model, load_model, saved, shipped_models
+from srwm.fewshot import export_model, load_model, shipped_models
 from srwm.fewshot.kind import evaluate_model
 from srwm.fewshot.running import loop_options
+from srwm.runs import shipped
 from srwm.runs.kind import EvaluateOptions
 from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
@@ -158,7 +159,7 @@ def test_a_pickle_in_the_place_of_the_weights_is_not_run(exported, tmp_path, mon
 
 
 def test_an_unknown_model_gets_the_nearest_name(monkeypatch, exported, tmp_path):
-    monkeypatch.setattr(saved, "SHIPPED", tmp_path)
+    monkeypatch.setattr(shipped, "SHIPPED", tmp_path)
     exported.rename(tmp_path / "omniglot-1shot")
     assert shipped_models() == ["omniglot-1shot"]
     with pytest.raises(InputError, match=r"no model 'omniglot-1shoot'; did you mean 'omniglot-1shot'\?; .* path"):

@@ -11,10 +11,11 @@ from srwm.cli import main
 from srwm.data import draw_episodes, load_images
 from srwm.data.sources import SOURCES
 from srwm.data.strokes import draw_strokes
-from srwm.fewshot import saved, shipped_models
+from srwm.fewshot import shipped_models
+from srwm.runs.shipped import SHIPPED
 
 NAME = "omniglot-1shot"
-FOLDER = saved.SHIPPED / NAME
+FOLDER = SHIPPED / NAME
 
 
 @pytest.fixture(scope="module")

@@ -39,4 +39,4 @@ def test_what_does_not_go_together_exits_2_with_a_sentence(stream, tmp_path, mon
 def test_a_model_that_is_not_there_exits_2(capsys, monkeypatch, tmp_path):
     status, _, err = live_streams.stream([tmp_path / "nothing"], capsys, monkeypatch)
     assert status == 2
-    assert "there is no model at" in err
+    assert "there is no model" in err

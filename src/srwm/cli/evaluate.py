@@ -43,9 +43,10 @@ def _evaluate(args: argparse.Namespace) -> int:
     from srwm.experiments import kind_in, kinds
     from srwm.runs.devices import full_memory_as_sentence
     from srwm.runs.kind import EvaluateOptions
+    from srwm.runs.shipped import find_model
 
-    # What is no folder may be the name of a model that comes with the package; those are few-shot models.
-    kind = kind_in(Path(args.model)) or kinds()["few-shot"]
+    # A folder that holds no model is for some kind to refuse.
+    kind = kind_in(find_model(args.model)) or kinds()["few-shot"]
     options = EvaluateOptions(
         split=args.split,
         sets=args.sets,

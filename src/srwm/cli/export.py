@@ -64,8 +64,8 @@ def _export_run(args: argparse.Namespace, out: Path) -> None:
     """Write the best model of a run for srwm."""
     from srwm.errors import InputError
     from srwm.experiments import kind_in
-    from srwm.fewshot.saved import find_model
     from srwm.runs.run_folder import RunFolder
+    from srwm.runs.shipped import find_model
 
     if (find_model(args.run_folder) / "model.json").is_file():
         raise InputError(
@@ -119,7 +119,7 @@ def _exported(args: argparse.Namespace) -> Iterator[Path]:
     import tempfile
 
     from srwm.errors import InputError
-    from srwm.fewshot.saved import find_model
+    from srwm.runs.shipped import find_model
 
     named = find_model(args.run_folder)
     if not (named / "model.json").is_file():

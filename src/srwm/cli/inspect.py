@@ -85,6 +85,7 @@ def _inspect(args: argparse.Namespace) -> int:
     from srwm.experiments import kind_in, kinds
     from srwm.inspect.summary import summarise, summary_note, summary_table
     from srwm.inspect.watched import WatchOptions
+    from srwm.runs.shipped import find_model
 
     options = WatchOptions(
         split=args.split,
@@ -99,8 +100,8 @@ def _inspect(args: argparse.Namespace) -> int:
     )
     if args.film and args.no_plots:
         raise InputError("--film and --no-plots do not go together")
-    # What is no folder may be the name of a model that comes with the package; those are few-shot models.
-    kind = kind_in(Path(args.model)) or kinds()["few-shot"]
+    # A folder that holds no model is for some kind to refuse.
+    kind = kind_in(find_model(args.model)) or kinds()["few-shot"]
     if kind.watch is None:
         raise InputError(f"{args.model} is of kind {kind.name!r}, which has nothing to show here; see `srwm watch`")
     watched: Watched = kind.watch(args.model, options)

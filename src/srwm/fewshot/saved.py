@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from srwm.errors import InputError
-from srwm.runs._nearest import did_you_mean
-from srwm.runs.atomic import unreadable_as_sentence
+from srwm.runs import shipped
 from srwm.runs.config import from_json, to_json
 from srwm.runs.saved import SavedModel, build_saved, read_model, write_model
 
@@ -16,34 +15,11 @@ from .config import FewShotConfig
 from .model import FewShotModel
 
 KIND = "few-shot"
-SHIPPED = Path(__file__).parent.parent / "models"
-"""Where the models lie that come with the package."""
 
 
 def shipped_models() -> list[str]:
-    """Name the models that come with the package."""
-    return sorted(path.parent.name for path in SHIPPED.glob("*/model.json"))
-
-
-def find_model(name: str | Path) -> Path:
-    """Find the folder of a model by its path or, where there is no model, by its name in the package.
-
-    Raises:
-        InputError: if there is no such folder.
-    """
-    path, shipped = Path(name), SHIPPED / name
-    with unreadable_as_sentence(path):
-        is_there = any((path / file).is_file() for file in ("model.json", "config.json"))
-        if not is_there and (shipped / "model.json").is_file():
-            return shipped
-        exists = path.exists()
-    if not exists:
-        known = shipped_models()
-        raise InputError(
-            f"there is no model {str(name)!r}{did_you_mean(str(name), known)}; with the package come "
-            f"{', '.join(known)}, and the folder of a run can be named by its path"
-        )
-    return path
+    """Name the few-shot models that come with the package."""
+    return shipped.shipped_models(KIND)
 
 
 def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewShotModel:
@@ -56,7 +32,7 @@ def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewSh
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    saved = read_model(find_model(name), KIND)
+    saved = read_model(shipped.find_model(name, KIND), KIND)
     config, image_shape = from_json(FewShotConfig, saved.config), _image_shape(saved)
     model = build_saved(saved, lambda: build_model(config, image_shape))
     return model.to(device).eval()

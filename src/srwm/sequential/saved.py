@@ -9,6 +9,7 @@ import torch
 from srwm.errors import InputError
 from srwm.runs.config import from_json, to_json
 from srwm.runs.saved import build_saved, read_model, write_model
+from srwm.runs.shipped import find_model
 
 from .config import SequentialConfig
 from .model import StreamModel
@@ -16,17 +17,17 @@ from .model import StreamModel
 KIND = "sequential"
 
 
-def load_stream_model(path: str | Path, device: torch.device | str = "cpu") -> StreamModel:
+def load_stream_model(name: str | Path, device: torch.device | str = "cpu") -> StreamModel:
     """Load a trained model, ready for streams.
 
     Args:
-        path: the folder of a run (its best checkpoint), or of an exported model.
+        name: a model that comes with the package, the folder of a run (its best checkpoint), or of an exported model.
         device: where to put it.
 
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    saved = read_model(Path(path), KIND)
+    saved = read_model(find_model(name, KIND), KIND)
     config = from_json(SequentialConfig, saved.config)
     model = build_saved(saved, lambda: build_model(config))
     return model.to(device).eval()
