@@ -23,14 +23,20 @@ SIZE = 8
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "num_heads": 2, "ff_size": 6}
 
+# The compiled CPU kernels do not know these options yet.
+GATED: dict[str, Any] = {"key_map": "l2", "forget_gates": 2, "backend": "reference"}
+
 LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "linear": lambda: SelfReferentialLinear(SIZE, 6, num_heads=2),
     "linear, one head": lambda: SelfReferentialLinear(SIZE, 3),
     "linear, one learning rate": lambda: SelfReferentialLinear(SIZE, 6, num_heads=2, learning_rates=1),
+    "linear, gated": lambda: SelfReferentialLinear(SIZE, 6, num_heads=2, difference_clip=0.5, **GATED),
     "srwm": lambda: SRWM(SIZE, 2),
     "srwm, softmax": lambda: SRWM(SIZE, 2, input_activation="softmax", norm="none"),
     "srwm, norm on the input": lambda: SRWM(SIZE, 2, norm="input"),
     "srwm, reset every 3": lambda: SRWM(SIZE, 2, reset_every=3),
+    "srwm, gated": lambda: SRWM(SIZE, 2, input_projection=True, **GATED),
+    "srwm, gated, reset every 3": lambda: SRWM(SIZE, 2, reset_every=3, **(GATED | {"forget_gates": 1})),
     "deltanet": lambda: DeltaNet(SIZE, 2),
     "deltanet, elu": lambda: DeltaNet(SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5),
     "sr_deltanet": lambda: SRDeltaNet(SIZE, 2),

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from srwm.nn import SelfReferentialLinear
+from srwm.ops import self_referential
 
 from . import paper
 
@@ -139,6 +140,40 @@ def test_query_init_scale_scales_the_q_columns_only():
     assert all(torch.equal(scaled[i], plain[i]) for i in (0, 2, 3))
 
 
+@pytest.mark.parametrize("gates", [1, 2])
+def test_the_columns_of_the_gates_are_the_last(gates):
+    layer = make(forget_gates=gates)
+    assert layer.columns == (3, 4, 4, 4, gates)
+    assert layer.weight.shape == (2, 4, 3 + 4 + 4 + 4 + gates)
+    assert parts(layer)[4].std() > 0
+
+
+@pytest.mark.parametrize("learning_rates", [1, 4])
+@pytest.mark.parametrize("gates", [0, 1, 2])
+def test_its_options_are_those_of_the_operator(gates, learning_rates):
+    options = {
+        "learning_rates": learning_rates,
+        "key_map": "l2",
+        "forget_gates": gates,
+        "forget_min": 0.01,
+        "forget_max": 0.4,
+        "forget_bias": -1.0,
+        "difference_clip": 0.7,
+        "backend": "reference",
+    }
+    layer, x, reset = make(**options), draw(), torch.rand(2, 5) < 0.3
+    y, state = layer(x, reset=reset)
+    expected, change = self_referential(x.unflatten(-1, (2, 4)), layer.weight, reset=reset, **options)
+    assert torch.equal(y, expected.flatten(-2))
+    assert torch.equal(state.change, change)
+
+
+def test_gates_are_trained():
+    layer = make(forget_gates=2, backend="reference")
+    layer(draw())[0].sin().sum().backward()
+    assert all(part.any() for part in layer.weight.grad.split(layer.columns, dim=-1))
+
+
 def test_backends_are_passed_on():
     x = draw()
     layer = make(backend="reference")
@@ -212,6 +247,11 @@ def test_no_gradient_crosses_a_periodic_reset():
         ({"input_activation": "relu"}, "input_activation='relu'; wanted one of 'none', 'softmax'"),
         ({"learning_rates": 2}, "learning_rates=2; wanted one of 1, 4"),
         ({"reset_every": 0}, "reset_every=0; wanted at least 1"),
+        ({"key_map": "relu"}, "key_map='relu'; expected 'softmax' or 'l2'"),
+        ({"forget_gates": 3}, "forget_gates=3; expected 0"),
+        ({"forget_min": 0.2}, "forget_min=0.2, forget_max=0.1; expected 0 <= forget_min <= forget_max < 1"),
+        ({"forget_bias": "low"}, "forget_bias='low'; expected a number"),
+        ({"difference_clip": 0}, "difference_clip=0; expected a number above zero"),
         ({"backend": "tpu"}, "backend='tpu'; wanted one of 'auto'"),
     ],
 )
@@ -233,4 +273,10 @@ def test_its_repr_names_the_options_that_were_chosen():
     assert repr(layer) == (
         "SelfReferentialLinear(in_features=8, out_features=6, num_heads=2, "
         "input_activation='softmax', learning_rates=1, reset_every=5)"
+    )
+
+
+def test_its_repr_names_the_gates():
+    assert repr(make(key_map="l2", forget_gates=2)) == (
+        "SelfReferentialLinear(in_features=8, out_features=6, num_heads=2, key_map='l2', forget_gates=2)"
     )

@@ -88,23 +88,22 @@ def test_without_resets_it_differs_from_the_fake_srwm():
 
 
 def test_options_reach_the_matrix():
-    layer = make(
-        input_activation="softmax",
-        learning_rates=1,
-        beta_init=-1.0,
-        query_init_scale=0.01,
-        reset_every=7,
-        backend="reference",
-    ).self_referential
-    found = (
-        layer.input_activation,
-        layer.learning_rates,
-        layer.beta_init,
-        layer.query_init_scale,
-        layer.reset_every,
-        layer.backend,
-    )
-    assert found == ("softmax", 1, -1.0, 0.01, 7, "reference")
+    options = {
+        "input_activation": "softmax",
+        "learning_rates": 1,
+        "beta_init": -1.0,
+        "query_init_scale": 0.01,
+        "reset_every": 7,
+        "key_map": "l2",
+        "forget_gates": 1,
+        "forget_min": 0.01,
+        "forget_max": 0.5,
+        "forget_bias": -1.5,
+        "difference_clip": 2.0,
+        "backend": "reference",
+    }
+    layer = make(**options).self_referential
+    assert {name: getattr(layer, name) for name in options} == options
 
 
 def test_dropout_falls_on_the_output_of_the_projection_only():
@@ -156,3 +155,36 @@ def test_an_unknown_norm_gets_a_sentence():
 def test_the_projection_has_no_bias():
     assert isinstance(make().out_projection, nn.Linear)
     assert make().out_projection.bias is None
+
+
+def test_an_input_projection_stands_before_the_heads():
+    layer, x = make(norm="none", input_projection=True), draw()
+    h = x.numpy()
+    agree(layer(x)[0], h + projected(layer, heads(layer, h @ layer.input_projection.weight.detach().numpy().T)))
+    assert layer.input_projection.bias is None
+
+
+def test_an_input_projection_leaves_the_other_parameters_as_they_are_drawn():
+    torch.manual_seed(1)
+    plain = make().state_dict()
+    torch.manual_seed(1)
+    projecting = make(input_projection=True).state_dict()
+    assert set(projecting) - set(plain) == {"input_projection.weight"}
+    assert all(torch.equal(projecting[name], plain[name]) for name in plain)
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("value", [1, "yes", None])
+def test_an_input_projection_is_asked_for_with_true(value):
+    with pytest.raises(ValueError, match=f"input_projection={value!r}; expected True or False"):
+        SRWM(8, 2, input_projection=value)
+
+
+def test_a_gated_layer_lets_go_of_what_it_changed():
+    layer = make(forget_gates=1, forget_min=0.5, forget_max=0.5, backend="reference")
+    layer.self_referential.weight.data.zero_()
+    state = layer.initial_state(2)
+    state.change[..., 0] = 1.0
+    # Without a matrix nothing is written, and half of the change is left after each step.
+    _, after = layer(torch.zeros(2, 3, 8, dtype=torch.float64), state)
+    assert torch.equal(after.change, state.change / 8)

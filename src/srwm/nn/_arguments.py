@@ -51,6 +51,13 @@ def check_probability(**values: object) -> None:
             raise ValueError(f"{name}={value!r}; wanted a probability from 0 to 1")
 
 
+def check_bool(**values: object) -> None:
+    """Refuse what is neither True nor False."""
+    for name, value in values.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name}={value!r}; expected True or False")
+
+
 def check_dtype(dtype: torch.dtype | None) -> None:
     """Refuse a dtype that parameters cannot have; None is PyTorch's default."""
     if dtype is not None and dtype not in FLOATS:

@@ -1,5 +1,6 @@
 """A self-referential weight matrix that stands where `torch.nn.Linear` stands."""
 
+import math
 from typing import Literal
 
 import torch
@@ -8,6 +9,8 @@ from torch import Tensor, nn
 
 from srwm.ops import Backend, self_referential
 from srwm.ops._checks import check_shape, state_dtype
+from srwm.ops.self_referential import KeyMap
+from srwm.ops.self_referential._options import Options, check_options
 
 from ._arguments import (
     check_dtype,
@@ -31,6 +34,9 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
     `y | q | k | beta`, then `W <- W + beta * k^T (q W - k W)`, with softmax on q and k and a sigmoid on beta. `y` is
     read before the update. There is no bias; the initial matrix is the only parameter.
 
+    With forget gates, the matrix also computes how much of its change so far it lets go of at each step, so that the
+    change need not grow with every step of a long life.
+
     Args:
         in_features: features of `x`.
         out_features: features of `y`.
@@ -41,13 +47,21 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         beta_init: mean of the initial beta columns: 0 (the paper's runs); -1 makes the first changes smaller.
         query_init_scale: factor on the initial q columns: 1 (the paper's runs); the authors' later work uses 0.01.
         reset_every: forget the change after every n steps of an episode (the paper's "Reset" ablation); None for never.
+        key_map: how keys and queries are made: "softmax" (paper), or "l2": unit length, signs kept.
+        forget_gates: 0 (paper), 1 (one for all columns) or 2 (one for the y columns, one for all others).
+        forget_min: share of the change that a gate lets go of at a step at least.
+        forget_max: the same at most.
+        forget_bias: added to what the matrix puts out for a gate, before the sigmoid; below zero, it begins near
+            `forget_min`.
+        difference_clip: limit of each number of q W - k W, by its size.
         backend: which kernel runs; see `srwm.ops.self_referential`.
         device: where the parameter is made.
         dtype: dtype of the parameter.
 
     Attributes:
         weight: the initial matrix [num_heads, in_features / num_heads, sum(columns)].
-        columns: widths of the four sub-matrices; `weight.split(columns, dim=-1)` gives those of y, q, k and beta.
+        columns: widths of the sub-matrices; `weight.split(columns, dim=-1)` gives those of y, q, k and beta, and last
+            that of the gates, where there are any.
 
     Raises:
         ValueError: if a size is not a multiple of `num_heads`, or an option has no such value.
@@ -71,6 +85,12 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         beta_init: float = 0.0,
         query_init_scale: float = 1.0,
         reset_every: int | None = None,
+        key_map: KeyMap = "softmax",
+        forget_gates: Literal[0, 1, 2] = 0,
+        forget_min: float = 1e-4,
+        forget_max: float = 0.1,
+        forget_bias: float = -4.0,
+        difference_clip: float = math.inf,
         backend: Backend = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -82,6 +102,8 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         check_dtype(dtype)
         if reset_every is not None:
             check_positive(reset_every=reset_every)
+        options = Options(learning_rates, key_map, forget_gates, forget_min, forget_max, forget_bias, difference_clip)
+        check_options(options)
         super().__init__(in_features, out_features)
         self.in_features = in_features
         self.out_features = out_features
@@ -92,8 +114,15 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         self.beta_init = beta_init
         self.query_init_scale = query_init_scale
         self.reset_every = reset_every
+        self.key_map = key_map
+        self.forget_gates = forget_gates
+        self.forget_min = forget_min
+        self.forget_max = forget_max
+        self.forget_bias = forget_bias
+        self.difference_clip = difference_clip
         self.backend = backend
-        self.columns = (out_features // num_heads, self.head_dim, self.head_dim, learning_rates)
+        gates = (forget_gates,) if forget_gates else ()
+        self.columns = (out_features // num_heads, self.head_dim, self.head_dim, learning_rates, *gates)
         shape = (num_heads, self.head_dim, sum(self.columns))
         check_memory(shape, in_features=in_features, out_features=out_features, num_heads=num_heads)
         self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
@@ -103,7 +132,7 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
         """Draw the initial matrix: Normal(0, 1 / sqrt(head_dim)), the q columns scaled, the beta columns shifted."""
         nn.init.normal_(self.weight, std=self.head_dim**-0.5)
         with torch.no_grad():
-            _, query, _, beta = self.weight.split(self.columns, dim=-1)
+            _, query, _, beta, *_ = self.weight.split(self.columns, dim=-1)
             query.mul_(self.query_init_scale)
             beta.add_(self.beta_init)
 
@@ -123,7 +152,18 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
             reset, steps = periodic_reset(steps, x.shape[1], reset, self.reset_every)
         heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
         y, change = self_referential(
-            heads, self.weight, change, reset=reset, learning_rates=self.learning_rates, backend=self.backend
+            heads,
+            self.weight,
+            change,
+            reset=reset,
+            learning_rates=self.learning_rates,
+            key_map=self.key_map,
+            forget_gates=self.forget_gates,
+            forget_min=self.forget_min,
+            forget_max=self.forget_max,
+            forget_bias=self.forget_bias,
+            difference_clip=self.difference_clip,
+            backend=self.backend,
         )
         return y.flatten(-2), SelfReferentialState(change, steps)
 
@@ -163,10 +203,12 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
     def extra_repr(self) -> str:
         """Show the sizes and the options that differ from their defaults."""
         shown = f"in_features={self.in_features}, out_features={self.out_features}, num_heads={self.num_heads}"
-        if self.input_activation != "none":
-            shown += f", input_activation={self.input_activation!r}"
-        if self.learning_rates != 4:
-            shown += f", learning_rates={self.learning_rates}"
-        if self.reset_every is not None:
-            shown += f", reset_every={self.reset_every}"
+        for name, default in _SHOWN.items():
+            value = getattr(self, name)
+            if value != default:
+                shown += f", {name}={value!r}"
         return shown
+
+
+_SHOWN = {"input_activation": "none", "learning_rates": 4, "reset_every": None, **Options._field_defaults}
+"""The options that are shown where they differ from these."""

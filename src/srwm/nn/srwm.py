@@ -1,13 +1,15 @@
 """The SRWM layer of the paper."""
 
-from typing import Literal
+import math
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from srwm.ops import Backend
+from srwm.ops.self_referential import KeyMap
 
-from ._arguments import check_heads
+from ._arguments import check_bool, check_heads
 from ._feature_maps import InputActivation
 from ._residual import Norm, ResidualLayer
 from ._state import SelfReferentialState
@@ -17,8 +19,8 @@ from .self_referential_linear import SelfReferentialLinear
 class SRWM(ResidualLayer[SelfReferentialState]):
     """Self-referential heads, an output projection without bias, and a residual (paper, section 3 and appendix A).
 
-    It stands where self-attention stands in a Transformer. The matrices read the input itself: there is no projection
-    before them.
+    It stands where self-attention stands in a Transformer. The paper's matrices read the input itself: there is no
+    projection before them unless `input_projection` asks for one.
 
     Args:
         hidden_size: features of `x` and `y`.
@@ -34,6 +36,13 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         query_init_scale: factor on the initial q columns: 1 (the paper's runs); the authors' later work uses 0.01.
         reset_every: forget the change after every n steps of an episode (the paper's "Reset" ablation); None for never.
             The authors' code amounts to 1: the self-modification then has no effect.
+        input_projection: whether a projection without bias stands before the heads, which mixes what they read.
+        key_map: "softmax" (paper) or "l2": keys and queries of unit length.
+        forget_gates: 0 (paper), 1 (one for all columns) or 2 (one for the y columns, one for all others).
+        forget_min: share of the change that a gate lets go of at a step at least.
+        forget_max: the same at most.
+        forget_bias: added to what the matrix puts out for a gate, before the sigmoid.
+        difference_clip: limit of each number of q W - k W, by its size.
         backend: which kernel runs; see `srwm.ops.self_referential`.
         device: where the parameters are made.
         dtype: dtype of the parameters.
@@ -61,11 +70,19 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         beta_init: float = 0.0,
         query_init_scale: float = 1.0,
         reset_every: int | None = None,
+        input_projection: bool = False,
+        key_map: KeyMap = "softmax",
+        forget_gates: Literal[0, 1, 2] = 0,
+        forget_min: float = 1e-4,
+        forget_max: float = 0.1,
+        forget_bias: float = -4.0,
+        difference_clip: float = math.inf,
         backend: Backend = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         check_heads(num_heads, hidden_size=hidden_size)
+        check_bool(input_projection=input_projection)
         super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
         self.self_referential = SelfReferentialLinear(
             hidden_size,
@@ -76,20 +93,35 @@ class SRWM(ResidualLayer[SelfReferentialState]):
             beta_init=beta_init,
             query_init_scale=query_init_scale,
             reset_every=reset_every,
+            key_map=key_map,
+            forget_gates=forget_gates,
+            forget_min=forget_min,
+            forget_max=forget_max,
+            forget_bias=forget_bias,
+            difference_clip=difference_clip,
             backend=backend,
             device=device,
             dtype=dtype,
         )
+        # Made last, so that equal seeds draw equal matrices with and without it.
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.input_projection = nn.Linear(hidden_size, hidden_size, bias=False, **place) if input_projection else None
 
     def run_heads(
         self, x: Tensor, state: SelfReferentialState | None, reset: Tensor | None
     ) -> tuple[Tensor, SelfReferentialState]:
         """Run the self-referential heads."""
-        return self.self_referential(x, state, reset=reset)
+        return self.self_referential(self._project(x), state, reset=reset)
 
     def read_heads(self, x: Tensor, state: SelfReferentialState | None) -> Tensor:
         """Read the self-referential heads."""
-        return self.self_referential.read(x, state)
+        return self.self_referential.read(self._project(x), state)
+
+    def _project(self, x: Tensor) -> Tensor:
+        if self.input_projection is None:
+            return x
+        projected: Tensor = self.input_projection(x)
+        return projected
 
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None

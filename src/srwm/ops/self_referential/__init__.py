@@ -19,7 +19,7 @@ from .._checks import (
     without_autocast,
 )
 from . import _library
-from ._options import KeyMap, Options
+from ._options import KeyMap, Options, check_options, column_widths
 from .reference import self_referential_reference
 
 __all__ = ["KeyMap", "self_referential"]
@@ -95,13 +95,16 @@ def self_referential(
     refuse_derivative_transforms("self_referential")
     weight = cast(weight, dtype)
     if chosen == "cpu":
+        # Until the compiled kernels know more than the paper's rule: wrong numbers would be worse than none.
+        if key_map != "softmax" or forget_gates or difference_clip < math.inf:
+            raise ValueError('backend="cpu" runs the paper\'s rule only; for other options pass backend="reference"')
         y, end = _library.run(cast(x, dtype), weight, state, reset, options, chosen)
         return cast(y, x.dtype), end
     return _library.run(x, weight, state, reset, options, chosen)
 
 
 def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None, options: Options) -> None:
-    options.check()
+    check_options(options)
     check_tensor("x", x)
     check_tensor("weight", weight)
     if x.dim() != 4:
@@ -110,7 +113,7 @@ def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None
     if weight.dim() != 3 or weight.shape[:2] != (h, d):
         raise ValueError(f"weight has shape {list(weight.shape)}; wanted [h, d, m] = [{h}, {d}, m] to fit x")
     m = weight.shape[2]
-    out, *others = options.columns(d, m)
+    out, *others = column_widths(options, d, m)
     if d < 1 or out < 1:
         raise ValueError(
             f"weight has {m} columns for heads of size {d}; wanted m = out + 2 d + learning_rates + forget_gates "

@@ -15,7 +15,7 @@ from .._kernels import (
     requires_grad,
     runs_eagerly,
 )
-from ._options import Options
+from ._options import Options, column_widths
 from ._saved import Saved
 
 
@@ -97,7 +97,7 @@ def backward(
     # Without gates, resets and a gradient of the end state, what reaches the state reaches `weight`, too.
     apart = forget_gates > 0 or reset is not None or dend is not None
     dweight = torch.zeros_like(end) if apart else None
-    g_y = x.new_zeros(*x.shape[:3], options.columns(*weight.shape[1:])[0]) if dy is None else dy
+    g_y = x.new_zeros(*x.shape[:3], column_widths(options, *weight.shape[1:])[0]) if dy is None else dy
     inputs = contiguous(g_y, dend, x, weight, state, reset)
     saved = Saved(q, k, beta, scale, difference, checkpoints, last_jumps)
     kernels(__package__, backend).backward(*inputs, end, saved, options, dx, dstate, dweight)
@@ -107,7 +107,7 @@ def backward(
 def _empty_outputs(x: Tensor, weight: Tensor, options: Options) -> tuple[Tensor, Tensor]:
     b, t, h, d = x.shape
     m = weight.shape[2]
-    return x.new_empty(b, t, h, options.columns(d, m)[0]), weight.new_empty(b, h, d, m)
+    return x.new_empty(b, t, h, column_widths(options, d, m)[0]), weight.new_empty(b, h, d, m)
 
 
 def _empty_saved(x: Tensor, weight: Tensor, options: Options, save: bool) -> Saved:

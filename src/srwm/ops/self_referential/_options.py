@@ -23,33 +23,38 @@ class Options(NamedTuple):
     forget_bias: float = -4.0
     difference_clip: float = math.inf
 
-    def check(self) -> None:
-        """Refuse values that an option cannot have."""
-        if not is_whole(self.learning_rates) or self.learning_rates not in (1, 4):
-            raise ValueError(
-                f"learning_rates={self.learning_rates!r}; expected 4 (one for each of y, q, k, beta) or 1 (shared)"
-            )
-        if self.key_map not in ("softmax", "l2"):
-            raise ValueError(f"key_map={self.key_map!r}; expected 'softmax' or 'l2'")
-        if not is_whole(self.forget_gates) or self.forget_gates not in (0, 1, 2):
-            raise ValueError(
-                f"forget_gates={self.forget_gates!r}; expected 0 (nothing is forgotten), 1 (one gate for all columns) "
-                "or 2 (one for the y columns, one for all others)"
-            )
-        for name in ("forget_min", "forget_max", "forget_bias", "difference_clip"):
-            if not is_number(getattr(self, name)):
-                raise ValueError(f"{name}={getattr(self, name)!r}; expected a number")
-        if not 0 <= self.forget_min <= self.forget_max < 1:
-            raise ValueError(
-                f"forget_min={self.forget_min}, forget_max={self.forget_max}; "
-                "expected 0 <= forget_min <= forget_max < 1"
-            )
-        if not -math.inf < self.forget_bias < math.inf:
-            raise ValueError(f"forget_bias={self.forget_bias}; expected a finite number")
-        if not self.difference_clip > 0:
-            raise ValueError(f"difference_clip={self.difference_clip}; expected a number above zero, or math.inf")
 
-    def columns(self, head_dim: int, m: int) -> list[int]:
-        """The widths of the columns y | q | k | beta | forget of a matrix [head_dim, m]."""
-        others = [head_dim, head_dim, self.learning_rates, self.forget_gates]
-        return [m - sum(others), *others]
+# Functions, because torch.compile traces calls of these anywhere, but not every method of a tuple.
+
+
+def check_options(options: Options) -> None:
+    """Refuse values that an option cannot have."""
+    if not is_whole(options.learning_rates) or options.learning_rates not in (1, 4):
+        raise ValueError(
+            f"learning_rates={options.learning_rates!r}; expected 4 (one for each of y, q, k, beta) or 1 (shared)"
+        )
+    if options.key_map not in ("softmax", "l2"):
+        raise ValueError(f"key_map={options.key_map!r}; expected 'softmax' or 'l2'")
+    if not is_whole(options.forget_gates) or options.forget_gates not in (0, 1, 2):
+        raise ValueError(
+            f"forget_gates={options.forget_gates!r}; expected 0 (nothing is forgotten), 1 (one gate for all columns) "
+            "or 2 (one for the y columns, one for all others)"
+        )
+    for name in ("forget_min", "forget_max", "forget_bias", "difference_clip"):
+        if not is_number(getattr(options, name)):
+            raise ValueError(f"{name}={getattr(options, name)!r}; expected a number")
+    if not 0 <= options.forget_min <= options.forget_max < 1:
+        raise ValueError(
+            f"forget_min={options.forget_min}, forget_max={options.forget_max}; "
+            "expected 0 <= forget_min <= forget_max < 1"
+        )
+    if not -math.inf < options.forget_bias < math.inf:
+        raise ValueError(f"forget_bias={options.forget_bias}; expected a finite number")
+    if not options.difference_clip > 0:
+        raise ValueError(f"difference_clip={options.difference_clip}; expected a number above zero, or math.inf")
+
+
+def column_widths(options: Options, head_dim: int, m: int) -> list[int]:
+    """The widths of the columns y | q | k | beta | forget of a matrix [head_dim, m]."""
+    others = [head_dim, head_dim, options.learning_rates, options.forget_gates]
+    return [m - sum(others), *others]

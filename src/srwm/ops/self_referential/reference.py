@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from ._options import L2_EPS, KeyMap, Options
+from ._options import L2_EPS, KeyMap, Options, column_widths
 
 
 def self_referential_reference(
@@ -23,7 +23,7 @@ def self_referential_reference(
     Returns:
         y [b, t, h, out] and the state after the last step [b, h, d, m].
     """
-    columns = options.columns(*weight.shape[1:])
+    columns = column_widths(options, *weight.shape[1:])
     ys = []
     for t in range(x.shape[1]):
         if reset is not None:
