@@ -39,10 +39,13 @@ PAPER = {
     "fc100-5shot": 44.5,
     "fc100-5shot-deltanet": 43.2,
     "fc100-5shot-res12": 46.3,
+    "omniglot-1shot-l2": 97.4,
     "omniglot-1shot-best": 97.4,
+    "omniglot-1shot-best-gated": 97.4,
     "omniglot-1shot-best-deltanet": 97.2,
     "omniglot-1shot-best-lstm": 96.3,
     "fc100-5shot-best": 44.5,
+    "fc100-5shot-best-gated": 44.5,
     "fc100-5shot-best-deltanet": 43.2,
     "fc100-5shot-best-res12": 46.3,
 }
@@ -114,6 +117,31 @@ def test_the_bootstrapped_recipe_has_the_values_of_the_authors_script():
     assert (model.dropout, model.vision_dropout, config.optimizer.schedule) == (0.1, 0.1, "noam")
     assert (config.train.batch_size, config.train.total_steps) == (16, 600_000)
     assert (config.train.test_sets, config.train.test_episodes) == (10, 16_000)
+
+
+def test_keys_of_unit_length_are_all_that_l2_changes():
+    paper, found = (RECIPES[name].config for name in ("omniglot-1shot", "omniglot-1shot-l2"))
+    assert found.model.memory_options == {"key_map": "l2"}
+    model = dataclasses.replace(found.model, memory_options={})
+    assert dataclasses.replace(found, model=model, recipe="omniglot-1shot") == paper
+
+
+@pytest.mark.parametrize("name", ["omniglot-1shot-best", "fc100-5shot-best"])
+def test_a_gated_recipe_differs_in_its_memory_only(name):
+    plain, gated = RECIPES[name].config, RECIPES[f"{name}-gated"].config
+    assert gated.model.memory_options == {"key_map": "l2", "forget_gates": 2, "input_projection": True}
+    assert gated.model.num_heads == 2
+    model = dataclasses.replace(gated.model, memory_options=plain.model.memory_options, num_heads=plain.model.num_heads)
+    assert dataclasses.replace(gated, model=model, recipe=name) == plain
+
+
+@pytest.mark.parametrize("name", ["omniglot-1shot-best", "fc100-5shot-best"])
+def test_a_gated_model_has_more_parameters_than_the_srwm_and_fewer_than_the_deltanet(name):
+    plain, gated, deltanet = (
+        sum(parameter.numel() for parameter in build(name + ending).parameters())
+        for ending in ("", "-gated", "-deltanet")
+    )
+    assert plain < gated < deltanet
 
 
 def test_res_12_drops_whole_channels_also_within_its_blocks():

@@ -15,7 +15,7 @@ def test_every_setting_has_every_agent():
     wanted = {
         f"procgen-{games}-{agent}".rstrip("-")
         for games in ("easy-6", "memory-4", "bigfish", "starpilot")
-        for agent in AGENTS
+        for agent in (*AGENTS, "gated")
     }
     assert set(RECIPES) == {*wanted, "procgen-small"}
     assert all(name == entry.config.recipe for name, entry in RECIPES.items())
@@ -60,6 +60,24 @@ def test_the_papers_figures_stand_with_them(name, part, game, mean):
     assert RECIPES[name].figures[part][game].mean == mean
 
 
+@pytest.mark.parametrize("games", ["easy-6", "memory-4", "bigfish", "starpilot"])
+def test_a_gated_agent_differs_in_its_memory_only(games):
+    plain, gated = (RECIPES[name].config for name in (f"procgen-{games}", f"procgen-{games}-gated"))
+    added = {"key_map": "l2", "forget_gates": 2, "input_projection": True}
+    assert gated.agent.memory_options == {**plain.agent.memory_options, **added}
+    agent = replace(gated.agent, memory_options=plain.agent.memory_options, num_heads=plain.agent.num_heads)
+    assert replace(gated, agent=agent, recipe=plain.recipe) == plain
+
+
+def test_a_gated_agent_has_more_parameters_than_the_srwm_and_fewer_than_the_deltanet():
+    plain, gated, deltanet = (
+        sum(parameter.numel() for parameter in Agent(RECIPES[name].config.agent).parameters())
+        for name in ("procgen-easy-6", "procgen-easy-6-gated", "procgen-easy-6-deltanet")
+    )
+    assert plain < gated < deltanet
+
+
 def test_what_the_paper_did_not_try_has_no_figures():
+    assert RECIPES["procgen-easy-6-gated"].figures == RECIPES["procgen-starpilot-gated"].figures == {}
     assert RECIPES["procgen-memory-4"].figures == {}
     assert RECIPES["procgen-small"].paper is None

@@ -19,7 +19,7 @@ SETTINGS = [
     "sequential-omniglot-cifarfs-endless",
     "sequential-three",
 ]
-ENDINGS = {"": "srwm", "-deltanet": "deltanet", "-lstm": "lstm", "-sr-deltanet": "sr_deltanet"}
+ENDINGS = {"": "srwm", "-gated": "srwm", "-deltanet": "deltanet", "-lstm": "lstm", "-sr-deltanet": "sr_deltanet"}
 
 
 def build(name):
@@ -29,10 +29,29 @@ def build(name):
 
 def test_every_setting_comes_with_every_memory():
     names = [setting + ending for setting in SETTINGS for ending in ENDINGS]
-    assert sorted(RECIPES) == sorted([*names, "sequential-strokes", "sequential-strokes-endless"])
+    strokes = [f"sequential-strokes{kind}{ending}" for kind in ("", "-endless") for ending in ("", "-gated")]
+    assert sorted(RECIPES) == sorted([*names, *strokes])
     for setting in SETTINGS:
         for ending, memory in ENDINGS.items():
             assert RECIPES[setting + ending].config.model.memory == memory
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
+def test_a_gated_recipe_differs_in_its_memory_only(setting):
+    plain, gated = RECIPES[setting].config, RECIPES[f"{setting}-gated"].config
+    assert gated.model.memory_options == {"key_map": "l2", "forget_gates": 2, "input_projection": True}
+    assert gated.model.num_heads == 2
+    model = dataclasses.replace(gated.model, memory_options=plain.model.memory_options, num_heads=plain.model.num_heads)
+    assert dataclasses.replace(gated, model=model, recipe=setting) == plain
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_gated_model_has_more_parameters_than_the_srwm_and_fewer_than_the_deltanet(setting):
+    plain, gated, deltanet = (
+        sum(parameter.numel() for parameter in build(setting + ending).parameters())
+        for ending in ("", "-gated", "-deltanet")
+    )
+    assert plain < gated < deltanet
 
 
 @pytest.mark.parametrize(("ending", "parameters"), [("", 870_885), ("-deltanet", 1_433_061)])

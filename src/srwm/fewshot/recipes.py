@@ -46,6 +46,13 @@ HEARD: dict[str, Any] = {
     "memory_options": {"query_init_scale": 0.01},
 }
 
+# Queries of unit length have no use for `query_init_scale`: their own length has no influence. Few and large heads: see
+# docs/ideas/chance.md.
+GATED: dict[str, Any] = {
+    "num_heads": 2,
+    "memory_options": {"key_map": "l2", "forget_gates": 2, "input_projection": True},
+}
+
 # The authors validate on 100 batches, here of 128 episodes: among 300 checkpoints that differ by a few tenths of a
 # percent, 1,600 episodes choose almost at random.
 OMNIGLOT = FewShotConfig(train=TrainConfig(validation_episodes=12_800))
@@ -113,7 +120,15 @@ _RECIPES = {
         "Omniglot 5-way 1-shot, the paper's LSTM",
         96.3,
     ),
+    "omniglot-1shot-l2": Recipe(
+        _with(OMNIGLOT, model={"memory_options": {"key_map": "l2"}}),
+        "Omniglot 5-way 1-shot, the paper's SRWM with keys and queries of unit length",
+        97.4,
+    ),
     "omniglot-1shot-best": Recipe(_OMNIGLOT_BEST, "Omniglot 5-way 1-shot, the best SRWM we know", 97.4),
+    "omniglot-1shot-best-gated": Recipe(
+        _with(_OMNIGLOT_BEST, model=GATED), "Omniglot 5-way 1-shot, a gated SRWM trained like the best SRWM", 97.4
+    ),
     "omniglot-1shot-best-deltanet": Recipe(
         _with(_OMNIGLOT_BEST, model=DELTANET), "Omniglot 5-way 1-shot, a DeltaNet trained like the best SRWM", 97.2
     ),
@@ -164,6 +179,9 @@ _RECIPES = {
         _with(FC100, **_LSTM_MINI), "FC100 5-way 5-shot, an LSTM as for mini-ImageNet; not in the paper"
     ),
     "fc100-5shot-best": Recipe(_FC100_BEST, "FC100 5-way 5-shot, the best SRWM with Conv-4 we know", 44.5),
+    "fc100-5shot-best-gated": Recipe(
+        _with(_FC100_BEST, model=GATED), "FC100 5-way 5-shot, a gated SRWM trained like the best SRWM", 44.5
+    ),
     "fc100-5shot-best-deltanet": Recipe(
         _with(_FC100_BEST, model=DELTANET), "FC100 5-way 5-shot, a DeltaNet trained like the best SRWM", 43.2
     ),

@@ -27,8 +27,10 @@ class Recipe:
 
 
 _SOFTMAX = {"input_activation": "softmax", "norm": "unused"}
-_AGENTS: dict[str, tuple[str, Memory, dict[str, Any]]] = {
+_GATED = {**_SOFTMAX, "key_map": "l2", "forget_gates": 2, "input_projection": True}
+_AGENTS: dict[str, tuple[str, Memory | None, dict[str, Any]]] = {
     "": ("SRWM", "srwm", {}),
+    "gated": ("gated SRWM", None, {"memory_options": _GATED, "num_heads": 2}),
     "feed-forward": ("feed-forward", "feed-forward", {"memory": "none", "memory_options": {}}),
     "lstm": ("LSTM", "lstm", {"memory": "lstm", "memory_options": {}, "hidden_size": 256, "num_layers": 1}),
     # The paper keeps "only the y-part" of the SRWM, with phi(x); the authors' code leaves phi out.
@@ -39,7 +41,8 @@ _AGENTS: dict[str, tuple[str, Memory, dict[str, Any]]] = {
     # After as many steps as an unroll has, as the paper says; the authors' code resets at every step.
     "reset": ("SRWM that forgets every 50 steps", "srwm-reset", {"memory_options": {**_SOFTMAX, "reset_every": 50}}),
 }
-"""Behind the name of the games: what it is, what the paper's tables call it, and what differs from the SRWM."""
+"""Behind the name of the games: what it is, what the paper's tables call it, if they have it, and what differs from
+the SRWM."""
 
 _EASY_6 = RLConfig(
     games=GamesConfig(num_envs=384),
@@ -85,7 +88,7 @@ def _recipes() -> dict[str, Recipe]:
         ("procgen-memory-4", _MEMORY_4, "four games in the memory distribution", MEMORY_4),
     ):
         for suffix, (title, memory, options) in _AGENTS.items():
-            printed = results.get(memory, {})
+            printed = results.get(memory, {}) if memory else {}
             figures = {str(part): {**each.games, "score": each.aggregate} for part, each in printed.items()}
             paper = printed["test"].aggregate.mean if printed else None
             name = f"{base}-{suffix}".rstrip("-")
@@ -93,7 +96,8 @@ def _recipes() -> dict[str, Recipe]:
     for game, experts in EXPERTS.items():
         for suffix, (title, memory, options) in _AGENTS.items():
             name = f"procgen-{game}-{suffix}".rstrip("-")
-            figures = {str(part): {game: score} for part, score in experts.get(memory, {}).items()}
+            printed_alone = experts.get(memory, {}) if memory else {}
+            figures = {str(part): {game: score} for part, score in printed_alone.items()}
             recipes[name] = Recipe(_named(name, _expert(game), options), f"{game} alone, {title}", figures)
     recipes["procgen-small"] = Recipe(_SMALL, "coinrun on a laptop, a small SRWM", {})
     return recipes

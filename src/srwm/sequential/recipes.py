@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from srwm.fewshot.config import ModelConfig, OptimizerConfig
-from srwm.fewshot.recipes import DELTANET, HEARD
+from srwm.fewshot.recipes import DELTANET, GATED, HEARD
 from srwm.runs.recipes import find_recipe
 
 from .config import SequentialConfig, StreamConfig, TrainConfig
@@ -59,6 +59,7 @@ PAPER = SequentialConfig()
 
 _MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "": ("SRWM", {}),
+    "-gated": ("gated SRWM", GATED),
     "-deltanet": ("DeltaNet", DELTANET),
     "-lstm": ("LSTM", {"memory": "lstm", "memory_options": {}, "num_layers": 1, "hidden_size": 512, "ff_size": None}),
     "-sr-deltanet": ("SR-DeltaNet", {"memory": "sr_deltanet", "memory_options": {}}),
@@ -131,12 +132,13 @@ def _recipes() -> dict[str, Recipe]:
             title = f"a stream of {sources}, labels one step late, {whose}{memory}"
             changed = replace(config, model=replace(config.model, **options))
             found[setting + ending] = Recipe(changed, title, figures)
-    title = "a stream of Strokes and their negatives, a small SRWM for two CPU cores: a first look"
-    found["sequential-strokes"] = Recipe(_STROKES, title)
-    title = "the same for streams without end: each training stream goes on where the last one ended"
-    found["sequential-strokes-endless"] = Recipe(
-        replace(_STROKES, train=replace(_STROKES.train, carry=0.95, total_steps=2400)), title
-    )
+    for ending, memory, options in (("", "a small SRWM", {}), ("-gated", "a small gated SRWM", GATED)):
+        config = replace(_STROKES, model=replace(_STROKES.model, **options))
+        title = f"a stream of Strokes and their negatives, {memory} for two CPU cores: a first look"
+        found[f"sequential-strokes{ending}"] = Recipe(config, title)
+        endless = replace(config, train=replace(config.train, carry=0.95, total_steps=2400))
+        title = f"streams of Strokes without end, {memory}: each training stream goes on where the last one ended"
+        found[f"sequential-strokes-endless{ending}"] = Recipe(endless, title)
     return {name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in found.items()}
 
 
