@@ -95,9 +95,6 @@ def self_referential(
     refuse_derivative_transforms("self_referential")
     weight = cast(weight, dtype)
     if chosen == "cpu":
-        # Until the compiled kernels know more than the paper's rule: wrong numbers would be worse than none.
-        if key_map != "softmax" or forget_gates or difference_clip < math.inf:
-            raise ValueError('backend="cpu" runs the paper\'s rule only; for other options pass backend="reference"')
         y, end = _library.run(cast(x, dtype), weight, state, reset, options, chosen)
         return cast(y, x.dtype), end
     return _library.run(x, weight, state, reset, options, chosen)

@@ -1,6 +1,6 @@
 """The self-referential recurrence on CPU cores: compiled by numba, each core runs its share of the heads.
 
-`_loops.py` says how the loops are written; here they follow the equations of README.md. A row of a table belongs to
+The loops here are those of matrices that forget nothing; with gates, `_gated_cpu.py` has them. `../_loops.py` says how the loops are written; here they follow the equations of README.md. A row of a table belongs to
 one step of one head, (b steps + t) heads + h. What a loop over steps needs of the next step is asked for during this
 one, because it lies far away in memory.
 """
@@ -13,7 +13,6 @@ from .._calls import RESET, Loop, contents, enter, inlined, next_share
 from .._loops import (
     by_columns,
     clear,
-    dot,
     expect_to_read,
     expect_to_write,
     jumps,
@@ -23,8 +22,6 @@ from .._loops import (
     read_write_read,
     set_limits,
     set_limits_of_rows,
-    sigmoid,
-    softmax,
     take,
     two_writes_two_reads,
     write,
@@ -33,6 +30,18 @@ from .._loops import (
 from .._memory import at, given, load, load_first, nowhere, pointer, prefetch, store, store_first
 from .._simd import lanes, multiply_add, spread, zeros
 from .._threads import address, over_heads, segments
+from . import _gated_cpu
+from ._cpu_vectors import (
+    clip,
+    make_keys,
+    make_rates,
+    settings,
+    spread_rates,
+    take_update,
+    through_keys,
+    through_rates,
+    weigh,
+)
 from ._options import Options
 from ._saved import GROWTH, Saved
 
@@ -68,27 +77,14 @@ def _finish(w, d, columns, c, zero, m, weight, state, has_state, steps, k, updat
         prefetch(state, (d + i) * m + c, zero, 0)
 
 
-@inlined
-def _spread_rates(beta, n_rates, out, d, rates):  # type: ignore[no-untyped-def]
-    """Give every column the learning rate of its sub-matrix."""
-    zero = zeros(beta, 1)
-    first = 0
-    for part in range(4):
-        last = out + part * d if part < 3 else first + n_rates
-        rate = spread(beta[part % n_rates], zero)
-        # What is written beyond a part is overwritten with the next one; beyond the last is padding.
-        for c in range(first, last, lanes(zero)):
-            store(rates, c, rate)
-        first = last
-
-
 @Loop
 def _forward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 7, 10, 10)
-    steps, heads, d, out, n_rates, interval, jumps_at = sizes
-    w, z, difference, update, rates, limits, q, k, u, beta = scratch
-    x_table, weight, state, y_table, end, q_table, k_table, beta_table, difference_table, checkpoints = tables
+    sizes, scratch, tables = contents(told, thread, call, 8, 11, 12)
+    steps, heads, d, out, n_rates, is_l2, interval, jumps_at = sizes
+    w, z, difference, update, rates, limits, q, k, u, beta, scales = scratch
+    x_table, weight, state, y_table, end, numbers = tables[:6]
+    q_table, k_table, beta_table, scale_table, difference_table, checkpoints = tables[6:12]
     last_jumps = pointer(jumps_at, np.int32(0))
     intervals = (steps + interval - 1) // interval
     reset = told[RESET]
@@ -97,7 +93,6 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
     m = out + 2 * d + n_rates
     columns = padded(m, w)
     none = zeros(w, 1)
-    one = spread(1.0, none)
     first, last = next_share(told, thread, False)
     while first < last:
         for head in range(first, last):
@@ -128,13 +123,13 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                     if is_start:
                         set_limits(w, d, columns, GROWTH, limits)
                 put(z, out, at(y_table, n * out))
-                softmax(at(z, out), d, q)
-                softmax(at(z, out + d), d, k)
-                store(beta, 0, sigmoid(load_first(z, out + 2 * d, n_rates, none), one))
+                make_keys(at(z, out), d, is_l2, q, k, scales)
+                make_rates(at(z, out + 2 * d), n_rates, 0, numbers, beta)
                 for i in range(0, d, lanes(none)):
                     store(u, i, load(q, i, none) - load(k, i, none))
                 read(w, d, columns, u, difference)
-                _spread_rates(beta, n_rates, out, d, rates)
+                clip(difference, m, numbers)
+                spread_rates(beta, n_rates, out, d, m, rates)
                 for c in range(0, m, lanes(none)):
                     store(update, c, load(rates, c, none) * load(difference, c, none))
                 expect_to_read(at(x_table, (n + heads) * d), d)
@@ -145,6 +140,8 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                     put(q, d, at(q_table, n * d))
                     put(k, d, at(k_table, n * d))
                     put(beta, n_rates, at(beta_table, n * n_rates))
+                    if is_l2:
+                        put(scales, 2, at(scale_table, n * 2))
                     put(difference, m, at(difference_table, n * m))
                     expect_to_write(at(q_table, (n + heads) * d), d)
                     expect_to_write(at(k_table, (n + heads) * d), d)
@@ -169,37 +166,6 @@ def _set_transposed(w, d, m, weight, state, has_state):  # type: ignore[no-untyp
 
 
 @inlined
-def _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update):  # type: ignore[no-untyped-def]
-    """Take the k and beta of a step and compute what it wrote under k."""
-    take(at(k_table, n * d), d, k)
-    take(at(beta_table, n * n_rates), n_rates, beta)
-    _spread_rates(beta, n_rates, m - 2 * d - n_rates, d, rates)
-    none = zeros(k, 1)
-    for c in range(0, m, lanes(none)):
-        store(update, c, load(rates, c, none) * load_first(difference_table, n * m + c, m - c, none))
-
-
-@inlined
-def _through_sigmoid(kg, difference, beta, n_rates, out, d, dbeta):  # type: ignore[no-untyped-def]
-    """Set dbeta to the gradient of what the matrix put out as beta."""
-    first = 0
-    for part in range(n_rates):
-        last = out + 2 * d + n_rates if part == n_rates - 1 else out + part * d
-        along = dot(at(kg, first), at(difference, first), last - first)
-        dbeta[part] = along * beta[part] * (1 - beta[part])
-        first = last
-
-
-@inlined
-def _through_softmax(p, dp, d, dz):  # type: ignore[no-untyped-def]
-    """Set dz to the gradient of what the matrix put out, p being its softmax and dp the gradient of that."""
-    none = zeros(p, 1)
-    along = spread(dot(p, dp, d), none)
-    for i in range(0, d, lanes(none)):
-        store_first(dz, i, d - i, load(p, i, none) * (load(dp, i, none) - along))
-
-
-@inlined
 def _add_rows(g, d, m, target):  # type: ignore[no-untyped-def]
     """Add a matrix to a part of a table."""
     columns, none = padded(m, g), zeros(g, 1)
@@ -212,11 +178,12 @@ def _add_rows(g, d, m, target):  # type: ignore[no-untyped-def]
 @Loop
 def _backward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 7, 19, 14)
-    steps, heads, d, out, n_rates, interval, jumps_at = sizes
+    sizes, scratch, tables = contents(told, thread, call, 8, 19, 16)
+    steps, heads, d, out, n_rates, is_l2, interval, jumps_at = sizes
     w, g, g_end, partial, limits, update, undo, rates, kg, weighted, dz, q, k, u, dk, du, dx, x_none, beta = scratch
     dy_table, dend, x_table, weight, state, end = tables[:6]
-    q_table, k_table, beta_table, difference_table, checkpoints, dx_table, dstate, dweight = tables[6:14]
+    q_table, k_table, beta_table, scale_table, difference_table, checkpoints = tables[6:12]
+    dx_table, dstate, dweight, numbers = tables[12:16]
     reset = told[RESET]
     segment = pointer(reset, 0)
     last_jumps = pointer(jumps_at, np.int32(0))
@@ -257,7 +224,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     x = x_none
                 difference = at(difference_table, n * m)
                 take(at(q_table, n * d), d, q)
-                _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                take_update(n, d, m, k_table, beta_table, difference_table, n_rates, 0, k, beta, rates, update)
                 for c in range(0, m, lanes(none)):
                     store(undo, c, none - load(update, c, none))
                 expect_to_read(at(x_table, (n - heads) * d), d)
@@ -269,8 +236,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                 expect_to_write(at(dx_table, n * d), d)
                 # What the step after this one adds to g, and its dx, are computed together with what this one needs.
                 two_writes_two_reads(g, d, columns, u, weighted, x, dz, g_rest, k, kg, update, dk, partial)
-                for c in range(0, m, lanes(none)):
-                    store(weighted, c, load(rates, c, none) * load(kg, c, none))
+                weigh(rates, kg, difference, m, numbers, weighted)
                 is_base = t == base
                 if t == stop:
                     read(w, m, rows, dz, dx)
@@ -286,14 +252,14 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                         set_limits_of_rows(w, m, rows, GROWTH, limits)
                         for s in range(base, t):
                             each = (b * steps + s) * heads + h
-                            _take_update(
-                                each, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update
+                            take_update(
+                                each, d, m, k_table, beta_table, difference_table, n_rates, 0, k, beta, rates, update
                             )
                             write(w, m, rows, update, k)
                             take(at(difference_table, each * m), m, undo)
                             if jumps(undo, m, 1.0, GROWTH, limits):
                                 stop = s
-                        _take_update(n, d, m, k_table, beta_table, difference_table, n_rates, k, beta, rates, update)
+                        take_update(n, d, m, k_table, beta_table, difference_table, n_rates, 0, k, beta, rates, update)
                     read(w, m, rows, weighted, du)
                 else:
                     read_write_read(w, m, rows, dz, dx, undo, k, weighted, du)
@@ -303,9 +269,8 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     store(u, i, load(q, i, none) - load(k, i, none))
                     store(dk, i, load(dk, i, none) - load(du, i, none))
                 take(at(dy_table, n * out), out, dz)
-                _through_softmax(q, du, d, at(dz, out))
-                _through_softmax(k, dk, d, at(dz, out + d))
-                _through_sigmoid(kg, difference, beta, n_rates, out, d, at(dz, out + 2 * d))
+                through_keys(q, k, du, dk, d, is_l2, at(scale_table, n * 2), at(dz, out))
+                through_rates(kg, difference, beta, n_rates, out, d, m, at(dz, out + 2 * d))
                 x = at(x_table, n * d)
                 is_start = reset != 0 and segment[b * steps + t] == t
                 is_end = is_start
@@ -347,25 +312,20 @@ def forward(
     saved: Saved | None,
 ) -> None:
     """Fill y, end and what is saved."""
+    if options.forget_gates:
+        _gated_cpu.forward(x, weight, state, reset, options, y, end, saved)
+        return
     b, t, h, d = x.shape
-    m, out, learning_rates = weight.shape[2], y.shape[3], options.learning_rates
-    *vectors, _, difference, checkpoints, last_jumps = saved or (None,) * 7
+    m, out, learning_rates, is_l2 = weight.shape[2], y.shape[3], options.learning_rates, options.key_map == "l2"
+    *vectors, last_jumps = saved or (None,) * 7
     over_heads(
         _forward_heads,
         heads=b * h,
         work=3 * t * end.numel(),
-        scratch=((d, m), *[(1, m)] * 3, (2, m), (1, m), *[(1, d)] * 3, (1, learning_rates)),
-        sizes=(
-            t,
-            h,
-            d,
-            out,
-            learning_rates,
-            _checkpoints.steps_between(d, m),
-            0 if last_jumps is None else last_jumps.data_ptr(),
-        ),
+        scratch=((d, m), *[(1, m)] * 3, (2, m), (1, m), *[(1, d)] * 3, (1, learning_rates), (1, 2)),
+        sizes=(t, h, d, out, learning_rates, is_l2, _checkpoints.steps_between(d, m), address(last_jumps)),
         reset=reset,
-        tables=(x, weight, state, y, end, *vectors, difference, checkpoints),
+        tables=(x, weight, state, y, end, settings(options, weight.dtype), *vectors),
     )
 
 
@@ -384,9 +344,13 @@ def backward(
     dweight: Tensor | None,
 ) -> None:
     """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
+    if options.forget_gates:
+        assert dweight is not None
+        _gated_cpu.backward(dy, dend, x, weight, state, reset, end, saved, options, dx, dstate, dweight)
+        return
     b, t, h, d = x.shape
-    m, out, learning_rates = weight.shape[2], dy.shape[3], options.learning_rates
-    *vectors, _, difference, checkpoints, last_jumps = saved
+    m, out, learning_rates, is_l2 = weight.shape[2], dy.shape[3], options.learning_rates, options.key_map == "l2"
+    *vectors, last_jumps = saved
     over_heads(
         _backward_heads,
         heads=b * h,
@@ -402,7 +366,11 @@ def backward(
             *[(1, d)] * 7,
             (1, learning_rates),
         ),
-        sizes=(t, h, d, out, learning_rates, _checkpoints.steps_between(d, m), address(last_jumps)),
+        sizes=(t, h, d, out, learning_rates, is_l2, _checkpoints.steps_between(d, m), address(last_jumps)),
         reset=segments(reset),
-        tables=(dy, dend, x, weight, state, end, *vectors, difference, checkpoints, dx, dstate, dweight),
+        tables=(
+            *(dy, dend, x, weight, state, end),
+            *vectors,
+            *(dx, dstate, dweight, settings(options, weight.dtype)),
+        ),
     )

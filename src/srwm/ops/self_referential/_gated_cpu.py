@@ -1,0 +1,492 @@
+"""The self-referential recurrence with forget gates on CPU cores; see `cpu.py`, which has the one without.
+
+What decays is the change of the matrix. So the change is held, and beside it the matrix it is a change of; both are
+read as one. Going back, both gradients, of the change and of the matrix at first, are gathered.
+"""
+
+import numpy as np
+from torch import Tensor
+
+from .. import _checkpoints
+from .._calls import RESET, Loop, contents, enter, inlined, next_share
+from .._loops import by_columns, clear, padded, put, take
+from .._memory import at, given, load, load_first, pointer, row_totals, store, store_first
+from .._simd import (
+    absolute,
+    any_above,
+    block_products,
+    choose_first,
+    if_negative,
+    lanes,
+    larger,
+    multiply_add,
+    spread,
+    total,
+    zeros,
+)
+from .._threads import address, over_heads, segments
+from ._cpu_vectors import (
+    FORGET_MIN,
+    FORGET_RANGE,
+    clip,
+    make_keys,
+    make_rates,
+    settings,
+    spread_keeps,
+    spread_rates,
+    take_update,
+    through_keys,
+    through_rates,
+    weigh,
+)
+from ._options import Options
+from ._saved import GROWTH, Saved
+
+MOST_DECAY = _checkpoints.MOST_DECAY
+
+# Below, w is the change, with `rows` rows and padded `columns`, and `base` the matrix it is a change of.
+
+
+@by_columns
+def _read(w, rows, columns, c, zero, base, v, result):  # type: ignore[no-untyped-def]
+    """Set result = v (base + w)."""
+    a, b = zero, zero
+    for i in range(rows):
+        a = multiply_add(spread(v[i], zero), load(base, i * columns + c, zero), a)
+        b = multiply_add(spread(v[i], zero), load(w, i * columns + c, zero), b)
+    store(result, c, a + b)
+
+
+@inlined
+def _decayed_row(w, i, keep, k, g):  # type: ignore[no-untyped-def]
+    """Let a row decay, add k g to it, and return it."""
+    row = multiply_add(spread(k, g), g, keep * load(w, i, g))
+    store(w, i, row)
+    return row
+
+
+@by_columns
+def _decay_write(w, rows, columns, c, zero, keeps, k, g):  # type: ignore[no-untyped-def]
+    """Let w decay, then add the rank-1 matrix k g."""
+    keep, g_c = load(keeps, c, zero), load(g, c, zero)
+    for i in range(rows):
+        _decayed_row(w, i * columns + c, keep, k[i], g_c)
+
+
+@by_columns
+def _decay_write_read(w, rows, columns, c, zero, base, keeps, k, g, v, result):  # type: ignore[no-untyped-def]
+    """Let w decay, add the rank-1 matrix k g, then set result = v (base + w)."""
+    keep, g_c = load(keeps, c, zero), load(g, c, zero)
+    a, b = zero, zero
+    for i in range(rows):
+        a = multiply_add(spread(v[i], zero), load(base, i * columns + c, zero), a)
+        b = multiply_add(spread(v[i], zero), _decayed_row(w, i * columns + c, keep, k[i], g_c), b)
+    store(result, c, a + b)
+
+
+@by_columns
+def _gather(g, rows, columns, c, zero, to_weight, keeps, u, weighted, x, dz, k, kg, update, partial):  # type: ignore[no-untyped-def]
+    """Take the gradient g of the change back over one step, and read it.
+
+    Of what the step read of the matrix, u `weighted` and x dz, the matrix at first gets as much as the change; g itself
+    decays. Then kg = k g, and `partial` gathers g `update`.
+    """
+    weighted_c, dz_c, keep = load(weighted, c, zero), load(dz, c, zero), load(keeps, c, zero)
+    update_c, one = load(update, c, zero), zeros(g, 1)
+    sums = zero
+    for i in range(rows):
+        read = multiply_add(spread(u[i], zero), weighted_c, spread(x[i], zero) * dz_c)
+        store(to_weight, i * columns + c, load(to_weight, i * columns + c, zero) + read)
+        row = multiply_add(keep, load(g, i * columns + c, zero), read)
+        store(g, i * columns + c, row)
+        sums = multiply_add(spread(k[i], zero), row, sums)
+        _add_products(partial, i, c, row, update_c, one)
+    store(kg, c, sums)
+
+
+@by_columns
+def _undo(w, rows, columns, c, zero, base, dz, k, update, inverse, g, forgotten, weighted, of_x, of_u):  # type: ignore[no-untyped-def]
+    """Gather (base + w) dz in `of_x`, undo a step in w, then gather (base + w) `weighted` in `of_u`.
+
+    `inverse` is one over what the step kept, and `forgotten` becomes the gradient of that: the sums of g w.
+    """
+    dz_c, update_c, weighted_c = load(dz, c, zero), load(update, c, zero), load(weighted, c, zero)
+    inverse_c, one = load(inverse, c, zero), zeros(w, 1)
+    sums = zero
+    for i in range(rows):
+        first, change = load(base, i * columns + c, zero), load(w, i * columns + c, zero)
+        _add_products(of_x, i, c, first + change, dz_c, one)
+        change = inverse_c * (change - spread(k[i], zero) * update_c)
+        store(w, i * columns + c, change)
+        sums = multiply_add(change, load(g, i * columns + c, zero), sums)
+        _add_products(of_u, i, c, first + change, weighted_c, one)
+    store(forgotten, c, sums)
+
+
+@by_columns
+def _read_columns(w, rows, columns, c, zero, base, v, partial):  # type: ignore[no-untyped-def]
+    """Gather (base + w) v in `partial`."""
+    v_c, one = load(v, c, zero), zeros(w, 1)
+    for i in range(rows):
+        row = load(base, i * columns + c, zero) + load(w, i * columns + c, zero)
+        _add_products(partial, i, c, row, v_c, one)
+
+
+@inlined
+def _add_products(partial, i, c, row, v, one):  # type: ignore[no-untyped-def]
+    """Add the products of columns from c on to those of the columns before, a block for each row."""
+    products = block_products(row, v)
+    if c > 0:
+        products = products + load(partial, i * lanes(one), one)
+    store(partial, i * lanes(one), products)
+
+
+@inlined
+def _set_totals(partial, rows, result):  # type: ignore[no-untyped-def]
+    """Set result to the sums of the blocks of each row."""
+    one = zeros(partial, 1)
+    for i in range(0, rows, lanes(one)):
+        store(result, i, row_totals(at(partial, i * lanes(one)), one))
+
+
+@inlined
+def _take_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
+    """Copy a matrix into scratch; zeros where there is none."""
+    columns = padded(m, target)
+    for i in range(d):
+        if given(source):
+            take(at(source, i * m), m, at(target, i * columns))
+        else:
+            clear(at(target, i * columns), m)
+
+
+@inlined
+def _put_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
+    """Copy a matrix out of scratch."""
+    for i in range(d):
+        put(at(source, i * padded(m, source)), m, at(target, i * m))
+
+
+# How far undoing may go (`../_checkpoints.py`).
+
+
+@by_columns
+def _set_limits(w, rows, columns, c, zero, base, limits, undone):  # type: ignore[no-untyped-def]
+    """Begin anew: limits by the largest number of each column of base + w, and nothing undone."""
+    most = zero
+    for i in range(rows):
+        most = larger(absolute(load(base, i * columns + c, zero) + load(w, i * columns + c, zero)), most)
+    store(limits, c, spread(GROWTH, zero) * most)
+    store(undone, c, spread(1.0, zero))
+
+
+@inlined
+def _jumps(difference, m, keeps, limits, undone):  # type: ignore[no-untyped-def]
+    """Whether undoing a step and those before it would be inexact; if so, limits are set anew.
+
+    A difference counts as many times as undoing the decays since the limits were set would magnify its rounding. Where
+    so much has decayed that nothing would be exact, counting begins anew with this difference.
+    """
+    zero = zeros(difference, 1)
+    jumped, most, growth, endless = False, spread(MOST_DECAY, zero), spread(GROWTH, zero), spread(np.inf, zero)
+    for c in range(0, m, lanes(zero)):
+        factor = load(undone, c, zero) / load(keeps, c, zero)
+        size, limit = absolute(load(difference, c, zero)), load(limits, c, zero)
+        counted = choose_first(m - c, if_negative(most - factor, endless, factor * size), zero)
+        if any_above(counted, limit):
+            jumped = True
+            limit = if_negative(limit - counted, growth * counted, limit)
+            limit = if_negative(most - factor, growth * size, limit)
+        store(limits, c, limit)
+        store(undone, c, if_negative(most - factor, spread(1.0, zero), factor))
+    return jumped
+
+
+@Loop
+def _forward_heads(call):  # type: ignore[no-untyped-def]
+    told, thread = enter(call)
+    sizes, scratch, tables = contents(told, thread, call, 9, 14, 12)
+    steps, heads, d, out, n_rates, n_gates, is_l2, interval, jumps_at = sizes
+    w, base, z, difference, update, limits, undone, rates, keeps, q, k, u, beta, scales = scratch
+    x_table, weight, state, y_table, end, numbers = tables[:6]
+    q_table, k_table, beta_table, scale_table, difference_table, checkpoints = tables[6:12]
+    last_jumps = pointer(jumps_at, np.int32(0))
+    intervals = (steps + interval - 1) // interval
+    is_reset = pointer(told[RESET], np.uint8(0))
+    save = given(q_table)
+    m = out + 2 * d + n_rates + n_gates
+    columns = padded(m, w)
+    none = zeros(w, 1)
+    first, last = next_share(told, thread, False)
+    while first < last:
+        for head in range(first, last):
+            b, h = head // heads, head % heads
+            _take_matrix(at(weight, h * d * m), d, m, base)
+            _take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
+            jump, left, is_new = -1, interval, True
+            for t in range(steps):
+                n = (b * steps + t) * heads + h
+                x = at(x_table, n * d)
+                if told[RESET] != 0 and is_reset[b * steps + t]:
+                    clear(w, d * columns)
+                    is_new = True
+                    _read(w, d, columns, base, x, z)
+                elif t == 0:
+                    _read(w, d, columns, base, x, z)
+                else:
+                    # The write of a step is done together with the first reading of the next.
+                    _decay_write_read(w, d, columns, base, keeps, k, update, x, z)
+                if save:
+                    if left == 0:
+                        left, is_new = interval, True
+                        last_jumps[head * intervals + t // interval - 1] = jump
+                        _put_matrix(w, d, m, at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m))
+                    left -= 1
+                    if is_new:
+                        _set_limits(w, d, columns, base, limits, undone)
+                        is_new = False
+                put(z, out, at(y_table, n * out))
+                make_keys(at(z, out), d, is_l2, q, k, scales)
+                make_rates(at(z, out + 2 * d), n_rates, n_gates, numbers, beta)
+                for i in range(0, d, lanes(none)):
+                    store(u, i, load(q, i, none) - load(k, i, none))
+                _read(w, d, columns, base, u, difference)
+                clip(difference, m, numbers)
+                spread_rates(beta, n_rates, out, d, m, rates)
+                spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+                for c in range(0, m, lanes(none)):
+                    store(update, c, load(rates, c, none) * load(difference, c, none))
+                if save:
+                    if _jumps(difference, m, keeps, limits, undone):
+                        jump = t
+                    put(q, d, at(q_table, n * d))
+                    put(k, d, at(k_table, n * d))
+                    put(beta, n_rates + n_gates, at(beta_table, n * (n_rates + n_gates)))
+                    put(difference, m, at(difference_table, n * m))
+                    if is_l2:
+                        put(scales, 2, at(scale_table, n * 2))
+            if save:
+                last_jumps[head * intervals + intervals - 1] = jump
+            _decay_write(w, d, columns, keeps, k, update)
+            _put_matrix(w, d, m, at(end, head * d * m))
+        first, last = next_share(told, thread, True)
+
+
+@inlined
+def _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, dgates):  # type: ignore[no-untyped-def]
+    """Set dgates to the gradient of what the matrix put out for the gates: what is kept falls as one opens."""
+    of_y, of_others = _sum(forgotten, out), _sum(at(forgotten, out), m - out)
+    if n_gates == 1:
+        of_others += of_y
+    for gate in range(n_gates):
+        along = of_y if gate < n_gates - 1 else of_others
+        above = beta[n_rates + gate] - numbers[FORGET_MIN]
+        # Where the range is empty, nothing depends on the gate.
+        if numbers[FORGET_RANGE] > 0:
+            dgates[gate] = -along * above * (1 - above / numbers[FORGET_RANGE])
+        else:
+            dgates[gate] = 0.0
+
+
+@inlined
+def _sum(v, n):  # type: ignore[no-untyped-def]
+    """The sum of n numbers."""
+    zero = zeros(v, 1)
+    sums = zero
+    for i in range(0, n, lanes(zero)):
+        sums = sums + load_first(v, i, n - i, zero)
+    return total(sums)
+
+
+@Loop
+def _backward_heads(call):  # type: ignore[no-untyped-def]
+    told, thread = enter(call)
+    sizes, scratch, tables = contents(told, thread, call, 9, 26, 16)
+    steps, heads, d, out, n_rates, n_gates, is_l2, interval, jumps_at = sizes
+    w, base, g, to_weight, of_x, of_u = scratch[:6]
+    update, weighted, kg, dz, limits, undone, inverse, forgotten, nothing, ones = scratch[6:16]
+    rates, keeps, q, k, u, dk, du, dx, x_none, beta = scratch[16:26]
+    dy_table, dend, x_table, weight, state, end = tables[:6]
+    q_table, k_table, beta_table, scale_table, difference_table, checkpoints = tables[6:12]
+    dx_table, dstate, dweight, numbers = tables[12:16]
+    reset = told[RESET]
+    segment = pointer(reset, 0)
+    last_jumps = pointer(jumps_at, np.int32(0))
+    intervals = (steps + interval - 1) // interval
+    m = out + 2 * d + n_rates + n_gates
+    columns, rows = padded(m, w), padded(d, w)
+    none = zeros(w, 1)
+    first, last = next_share(told, thread, False)
+    if first < last:
+        clear(x_none, d)
+        clear(nothing, m)
+        clear(of_x, rows * lanes(none))
+        clear(of_u, rows * lanes(none))
+        for c in range(0, m, lanes(none)):
+            store(ones, c, spread(1.0, none))
+    while first < last:
+        for head in range(first, last):
+            b, h = head // heads, head % heads
+            # w is the change from the end of the sequence on, g the gradient of the loss with respect to it.
+            _take_matrix(at(weight, h * d * m), d, m, base)
+            _take_matrix(at(end, head * d * m), d, m, w)
+            _take_matrix(at(dend, head * d * m) if given(dend) else dend, d, m, g)
+            clear(to_weight, d * columns)
+            start = (steps - 1) // interval * interval
+            if reset != 0:
+                start = max(start, segment[b * steps + steps - 1])
+            stop = max(start, last_jumps[head * intervals + intervals - 1])
+            is_end = True
+            for t in range(steps - 1, -1, -1):
+                n = (b * steps + t) * heads + h
+                if is_end:
+                    # No step of this segment comes after this one.
+                    clear(u, d)
+                    clear(weighted, m)
+                    clear(dz, m)
+                    take(ones, m, keeps)
+                    x = x_none
+                difference = at(difference_table, n * m)
+                take(at(q_table, n * d), d, q)
+                take_update(n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update)
+                # What the step after this one adds to g, and its dx, are computed together with what this one needs.
+                _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
+                _set_totals(of_u, d, dk)
+                weigh(rates, kg, difference, m, numbers, weighted)
+                spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+                if t == stop:
+                    _read_columns(w, d, columns, base, dz, of_x)
+                    # The matrix before this step cannot be had by undoing: it is written again.
+                    if reset != 0 and start == segment[b * steps + t]:
+                        clear(w, d * columns)
+                    elif start == 0:
+                        _take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
+                    else:
+                        stored = (head * (intervals - 1) + start // interval - 1) * d * m
+                        _take_matrix(at(checkpoints, stored), d, m, w)
+                    stop = start
+                    if t > start:
+                        _set_limits(w, d, columns, base, limits, undone)
+                        for s in range(start, t):
+                            each = (b * steps + s) * heads + h
+                            take_update(
+                                each, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates,
+                                update,
+                            )  # fmt: skip
+                            spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+                            _decay_write(w, d, columns, keeps, k, update)
+                            take(at(difference_table, each * m), m, inverse)
+                            if _jumps(inverse, m, keeps, limits, undone):
+                                stop = s
+                        take_update(
+                            n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update
+                        )
+                        spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+                    _set_totals(of_x, d, dx)
+                    _undo(w, d, columns, base, nothing, k, nothing, ones, g, forgotten, weighted, of_x, of_u)
+                else:
+                    for c in range(0, m, lanes(none)):
+                        store(inverse, c, spread(1.0, none) / load(keeps, c, none))
+                    _undo(w, d, columns, base, dz, k, update, inverse, g, forgotten, weighted, of_x, of_u)
+                    _set_totals(of_x, d, dx)
+                _set_totals(of_u, d, du)
+                if not is_end:
+                    put(dx, d, at(dx_table, (n + heads) * d))
+                for i in range(0, d, lanes(none)):
+                    store(u, i, load(q, i, none) - load(k, i, none))
+                    store(dk, i, load(dk, i, none) - load(du, i, none))
+                take(at(dy_table, n * out), out, dz)
+                through_keys(q, k, du, dk, d, is_l2, at(scale_table, n * 2), at(dz, out))
+                through_rates(kg, difference, beta, n_rates, out, d, m, at(dz, out + 2 * d))
+                _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, at(dz, out + 2 * d + n_rates))
+                x = at(x_table, n * d)
+                is_start = reset != 0 and segment[b * steps + t] == t
+                is_end = is_start
+                if t == 0 or is_start:
+                    _read_columns(w, d, columns, base, dz, of_x)
+                    _set_totals(of_x, d, dx)
+                    put(dx, d, at(dx_table, n * d))
+                    _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
+                if is_start:
+                    # Before this step the change was zero, whatever came before: no gradient goes further back.
+                    clear(g, d * columns)
+                if t == start and t > 0:
+                    start = (t - 1) // interval * interval
+                    if reset != 0:
+                        start = max(start, segment[b * steps + t - 1])
+                    # What stood before a reset is not at hand: undoing cannot go on from there.
+                    stop = t - 1 if is_start else max(start, last_jumps[head * intervals + (t - 1) // interval])
+            _put_matrix(to_weight, d, m, at(dweight, head * d * m))
+            _put_matrix(g, d, m, at(dstate, head * d * m))
+        first, last = next_share(told, thread, True)
+
+
+def forward(
+    x: Tensor,
+    weight: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    options: Options,
+    y: Tensor,
+    end: Tensor,
+    saved: Saved | None,
+) -> None:
+    """Fill y, end and what is saved."""
+    b, t, h, d = x.shape
+    m, out, rates, gates = weight.shape[2], y.shape[3], options.learning_rates, options.forget_gates
+    *vectors, last_jumps = saved or (None,) * 7
+    over_heads(
+        _forward_heads,
+        heads=b * h,
+        work=4 * t * end.numel(),
+        scratch=(*[(d, m)] * 2, *[(1, m)] * 5, *[(2, m)] * 2, *[(1, d)] * 3, (1, rates + gates), (1, 2)),
+        sizes=_sizes(t, h, d, m, out, options, last_jumps),
+        reset=reset,
+        tables=(x, weight, state, y, end, settings(options, weight.dtype), *vectors),
+    )
+
+
+def backward(
+    dy: Tensor,
+    dend: Tensor | None,
+    x: Tensor,
+    weight: Tensor,
+    state: Tensor | None,
+    reset: Tensor | None,
+    end: Tensor,
+    saved: Saved,
+    options: Options,
+    dx: Tensor,
+    dstate: Tensor,
+    dweight: Tensor,
+) -> None:
+    """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
+    b, t, h, d = x.shape
+    m, out, rates, gates = weight.shape[2], dy.shape[3], options.learning_rates, options.forget_gates
+    *vectors, last_jumps = saved
+    over_heads(
+        _backward_heads,
+        heads=b * h,
+        work=10 * t * end.numel(),
+        scratch=(
+            *[(d, m)] * 4,
+            *[(d + 15, 1)] * 2,
+            *[(1, m)] * 10,
+            *[(2, m)] * 2,
+            *[(1, d)] * 7,
+            (1, rates + gates),
+        ),
+        sizes=_sizes(t, h, d, m, out, options, last_jumps),
+        reset=segments(reset),
+        tables=(
+            *(dy, dend, x, weight, state, end),
+            *vectors,
+            *(dx, dstate, dweight, settings(options, weight.dtype)),
+        ),
+    )
+
+
+def _sizes(t: int, h: int, d: int, m: int, out: int, options: Options, last_jumps: Tensor | None) -> tuple[int, ...]:
+    """What both loops are told of sizes."""
+    is_l2, interval = options.key_map == "l2", _checkpoints.steps_between(d, m, True)
+    return t, h, d, out, options.learning_rates, options.forget_gates, is_l2, interval, address(last_jumps)
