@@ -10,6 +10,7 @@ from srwm.demo.learner import Layer, Learner, Moment
 from srwm.demo.session import Session
 from srwm.errors import RunError
 from srwm.ops._checks import state_dtype
+from srwm.ops.self_referential._options import Options
 from srwm.ops.self_referential.reference import self_referential_reference
 
 from .small import SHAPE, STROKES, small_model
@@ -79,7 +80,7 @@ def test_rates_are_those_by_which_the_matrices_change(options):
         weight = matrix.weight.detach() + change
         beta = torch.einsum("hd,hdm->hm", heads, weight)[:, -number:].sigmoid()
         assert torch.allclose(rates, beta, atol=1e-6)
-        _, end = self_referential_reference(heads[None, None], matrix.weight.detach(), change[None], None, number)
+        _, end = self_referential_reference(heads[None, None], matrix.weight.detach(), change[None], None, Options(number))
         assert torch.allclose(end[0], after.layers[0].change, atol=1e-6)
 
 

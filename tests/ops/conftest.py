@@ -5,7 +5,7 @@ import torch
 
 from srwm.ops import available_backends
 
-from .inputs import OPERATORS
+from .inputs import OPERATORS, VARIANTS
 
 INTERPRETED = pytest.param(
     "triton",
@@ -16,8 +16,9 @@ INTERPRETED = pytest.param(
 )
 
 
-@pytest.fixture(params=OPERATORS)
+@pytest.fixture(params=[*OPERATORS, *VARIANTS])
 def operator(request: pytest.FixtureRequest) -> str:
+    """An operator, or a variant of one."""
     return request.param
 
 

@@ -20,6 +20,11 @@ OPERATORS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "delta_rule": delta_rule,
 }
 
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gated self_referential": ("self_referential", {"gates": 2, "keys": "l2", "clip": 1.5}),
+}
+"""Operators with other options than by default, by the names under which tests draw their problems: see `make`."""
+
 TIMELESS = ("weight", "state")
 """Inputs that stay the same from step to step; all others are [b, t, h, ...]."""
 
@@ -127,8 +132,12 @@ class Case(NamedTuple):
 
 
 def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: int = 0, **sizes: Any) -> Problem:
-    """Draw the problem of a `Case`, given as its fields; the numbers are about 1."""
-    b, t, h, d, out, rates, state, reset, keys, gates, clip = Case(*args, **sizes)
+    """Draw the problem of a `Case`, given as its fields, for an operator or a variant; the numbers are about 1."""
+    operator, options_of_variant = VARIANTS.get(operator, (operator, {}))
+    case = Case(*args, **sizes)
+    given = {name for name, default in Case._field_defaults.items() if getattr(case, name) != default}
+    case = case._replace(**{name: value for name, value in options_of_variant.items() if name not in given})
+    b, t, h, d, out, rates, state, reset, keys, gates, clip = case
     out = d if out is None else out
     if operator == "self_referential":
         m = out + 2 * d + rates + gates

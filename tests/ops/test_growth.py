@@ -60,7 +60,7 @@ def test_gradients_are_right_over_ten_thousand_steps(grow, part):
 
 @pytest.fixture
 def short_intervals(monkeypatch):
-    monkeypatch.setattr(_checkpoints, "steps_between", lambda rows, columns: 5)
+    monkeypatch.setattr(_checkpoints, "steps_between", lambda rows, columns, decays=False: 5)
 
 
 @pytest.mark.usefixtures("short_intervals")

@@ -14,20 +14,20 @@ def arguments(problem: Problem, backend: str, *, save: bool):
     return (*problem.inputs.values(), problem.reset, *options, save, backend)
 
 
-def registered(operator: str, suffix: str = ""):
-    return getattr(torch.ops.srwm, operator + suffix).default
+def registered(problem: Problem, suffix: str = ""):
+    return getattr(torch.ops.srwm, problem.operator + suffix).default
 
 
 @pytest.mark.parametrize("case", ["plain", "state, reset", "empty"])
 def test_the_forward_operator_passes_opcheck(operator, kernel, case):
     t = 0 if case == "empty" else 2
     problem = make(operator, 1, t, 1, 3, out=4, state="state" in case, reset="reset" in case)
-    torch.library.opcheck(registered(operator), arguments(problem.leaves(), kernel, save=True))
+    torch.library.opcheck(registered(problem), arguments(problem.leaves(), kernel, save=True))
 
 
 def test_the_forward_operator_passes_opcheck_without_gradients(operator, kernel):
     problem = make(operator, 1, 2, 1, 3, reset=True)
-    torch.library.opcheck(registered(operator), arguments(problem, kernel, save=False))
+    torch.library.opcheck(registered(problem), arguments(problem, kernel, save=False))
 
 
 @pytest.mark.parametrize("case", ["plain", "state, reset", "empty"])
@@ -35,10 +35,10 @@ def test_the_backward_operator_passes_opcheck(operator, kernel, case):
     t = 0 if case == "empty" else 2
     problem = make(operator, 1, t, 1, 3, out=4, state="state" in case, reset="reset" in case)
     given = arguments(problem, kernel, save=True)
-    y, end, *saved = registered(operator)(*given)
+    y, end, *saved = registered(problem)(*given)
     incoming = [normal(*each.shape, seed=seed) for seed, each in enumerate((y, end))]
     inputs = (*problem.inputs.values(), problem.reset)
-    torch.library.opcheck(registered(operator, "_backward"), (*incoming, *inputs, end, *saved, kernel))
+    torch.library.opcheck(registered(problem, "_backward"), (*incoming, *inputs, end, *saved, *problem.options.values(), kernel))
 
 
 def compiled(problem: Problem, backend: str, **options):

@@ -88,7 +88,8 @@ def test_an_error_in_another_thread_reaches_the_caller(operator, monkeypatch):
     problem("cpu")
     scratch = _threads._own.memory
     with monkeypatch.context() as patch:
-        patch.setattr(import_module(f"srwm.ops.{operator}.cpu"), "_forward_heads", Failing(fail))
+        loops = "_gated_cpu" if problem.options.get("forget_gates") else "cpu"
+        patch.setattr(import_module(f"srwm.ops.{problem.operator}.{loops}"), "_forward_heads", Failing(fail))
         with pytest.raises(MemoryError, match="no room"):
             problem("cpu")
     # The threads are still there for the next call, which leaves the scratch memory of this one to them.
