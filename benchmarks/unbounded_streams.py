@@ -1,4 +1,4 @@
-"""Which memories still learn after 20,000 steps of one stream, and how well: vectors of classes that change without end.
+"""Which memories still learn after 20,000 steps of one stream, and how well: vectors of classes that change.
 
 A stream of noisy vectors of five classes; after every 50 of them, without a word, come five other classes. The label of
 a vector comes one step late, together with that vector. Training unrolls streams 100 steps at a time and carries the
@@ -92,9 +92,9 @@ def train(model: SequenceModel, steps: int, seed: int) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        # What a matrix that explodes leaves behind would end the training: such rows begin anew, too.
-        finite = torch.stack([each.isfinite().reshape(BATCH_SIZE, -1).all(1) for _, each in named_tensors(state)]).all(0)
-        state = state.reset(~finite)
+        # What a matrix that explodes leaves behind would end the training: such rows are reset, too.
+        finite = [each.isfinite().reshape(BATCH_SIZE, -1).all(1) for _, each in named_tensors(state)]
+        state = state.reset(~torch.stack(finite).all(0))
 
 
 @torch.no_grad()

@@ -80,7 +80,9 @@ def test_rates_are_those_by_which_the_matrices_change(options):
         weight = matrix.weight.detach() + change
         beta = torch.einsum("hd,hdm->hm", heads, weight)[:, -number:].sigmoid()
         assert torch.allclose(rates, beta, atol=1e-6)
-        _, end = self_referential_reference(heads[None, None], matrix.weight.detach(), change[None], None, Options(number))
+        _, end = self_referential_reference(
+            heads[None, None], matrix.weight.detach(), change[None], None, Options(number)
+        )
         assert torch.allclose(end[0], after.layers[0].change, atol=1e-6)
 
 

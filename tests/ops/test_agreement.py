@@ -133,8 +133,8 @@ def test_a_step_keeps_vectors_for_the_gradient_and_no_matrix(operator, kernel, r
     d, out, rates, gates = 8, 8, 4, 2
     short, long = (make(operator, 1, t, 1, d, reset=reset) for t in (2, 6))
     a_step = (saved_elements(long, kernel) - saved_elements(short, kernel)) / 4
-    # x, q, k, beta, the difference in all columns, and the reset; or q, k, v, beta, the error and the reset. Gates add a
-    # column each, and what they let go of; keys of unit length are kept with what scaled them.
+    # x, q, k, beta, the difference in all columns, and the reset; or q, k, v, beta, the error and the reset. Gates add
+    # a column each, and what they let go of; keys of unit length are kept with what scaled them.
     plain = 3 * d + rates + (out + 2 * d + rates) + 1
     vectors = {
         "self_referential": plain,

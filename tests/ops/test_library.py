@@ -38,7 +38,9 @@ def test_the_backward_operator_passes_opcheck(operator, kernel, case):
     y, end, *saved = registered(problem)(*given)
     incoming = [normal(*each.shape, seed=seed) for seed, each in enumerate((y, end))]
     inputs = (*problem.inputs.values(), problem.reset)
-    torch.library.opcheck(registered(problem, "_backward"), (*incoming, *inputs, end, *saved, *problem.options.values(), kernel))
+    torch.library.opcheck(
+        registered(problem, "_backward"), (*incoming, *inputs, end, *saved, *problem.options.values(), kernel)
+    )
 
 
 def compiled(problem: Problem, backend: str, **options):

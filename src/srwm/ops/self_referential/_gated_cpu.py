@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import _checkpoints
 from .._calls import RESET, Loop, contents, enter, inlined, next_share
 from .._loops import by_columns, clear, padded, put, take
-from .._memory import at, given, load, load_first, pointer, row_totals, store, store_first
+from .._memory import at, given, load, load_first, pointer, row_totals, store
 from .._simd import (
     absolute,
     any_above,
