@@ -23,8 +23,7 @@ SIZE = 8
 
 SMALL: dict[str, Any] = {"hidden_size": 8, "num_heads": 2, "ff_size": 6}
 
-# The compiled CPU kernels do not know these options yet.
-GATED: dict[str, Any] = {"key_map": "l2", "forget_gates": 2, "backend": "reference"}
+GATED: dict[str, Any] = {"key_map": "l2", "forget_gates": 2}
 
 LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "linear": lambda: SelfReferentialLinear(SIZE, 6, num_heads=2),
