@@ -156,11 +156,14 @@ def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: in
         }
     options: dict[str, Any] = {}
     if operator == "self_referential":
-        # A bias of zero, so that the gates are half open.
+        # All of them, in the order in which the registered operator takes them. A bias of zero, so that the gates are
+        # half open.
         options = {
             "learning_rates": rates,
             "key_map": keys,
             "forget_gates": gates,
+            "forget_min": 1e-4,
+            "forget_max": 0.1,
             "forget_bias": 0.0,
             "difference_clip": clip,
         }
