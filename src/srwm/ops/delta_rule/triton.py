@@ -64,12 +64,15 @@ def forward(
     v: Tensor,
     beta: Tensor,
     state: Tensor | None,
+    decay: Tensor | None,
     reset: Tensor | None,
     y: Tensor,
     end: Tensor,
     saved: Saved | None,
 ) -> None:
     """Fill y, end and what is saved."""
+    if decay is not None:
+        raise NotImplementedError('decay has no Triton kernel so far; pass backend="reference"')
     b, t, h, d = q.shape
     error, checkpoints, jumps = saved or (end,) * 3
     blocks, constants = _constants(d, v.shape[3], end.dtype, False)
@@ -91,6 +94,7 @@ def backward(
     k: Tensor,
     beta: Tensor,
     state: Tensor | None,
+    decay: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
     saved: Saved,
@@ -99,6 +103,7 @@ def backward(
     dv: Tensor,
     dbeta: Tensor,
     dstate: Tensor,
+    ddecay: Tensor,
 ) -> None:
     """Fill the gradients of q, k, v, beta and of the incoming state."""
     b, t, h, d = q.shape
