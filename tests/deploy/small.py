@@ -15,7 +15,7 @@ from srwm.rl.agent import Agent
 from srwm.sequential import StreamModel
 from srwm.vision import BatchNorm
 
-MEMORIES = ("srwm", "deltanet", "sr_deltanet", "fake_srwm", "lstm", "feed_forward", "none")
+MEMORIES = ("srwm", "deltanet", "gated_deltanet", "sr_deltanet", "fake_srwm", "lstm", "feed_forward", "none")
 
 
 @contextlib.contextmanager

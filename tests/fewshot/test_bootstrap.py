@@ -19,7 +19,7 @@ from srwm.runs.metrics import read_metrics
 from .test_trainer import gradients, steps
 from .tiny import CPU, assert_equal_weights, config, fingerprint, image_set, model, trainer, weights, write_images
 
-MEMORIES = ["srwm", "deltanet", "sr_deltanet", "lstm"]
+MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm"]
 ON = BootstrapConfig(future_shots=2)
 TASK = {"task": {"shots": 2, "queries": 3}, "bootstrap": ON}
 
@@ -98,7 +98,9 @@ def test_the_loss_on_weights_is_the_sum_of_the_mean_squares_of_the_sub_matrices_
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize(("memory", "number"), [("srwm", 4), ("deltanet", 1), ("sr_deltanet", 5), ("lstm", 2)])
+@pytest.mark.parametrize(
+    ("memory", "number"), [("srwm", 4), ("deltanet", 1), ("gated_deltanet", 1), ("sr_deltanet", 5), ("lstm", 2)]
+)
 def test_every_memory_has_its_parts_and_the_whole_state_is_in_them(memory, number):
     network = model(model={"memory": memory, "num_layers": 1, "memory_options": {}})
     state = network.learn_features(*inputs(network)[0])

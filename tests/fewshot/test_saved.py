@@ -102,7 +102,7 @@ def test_a_description_that_is_wrong_is_refused(exported, values, sentence):
         load_model(exported)
 
 
-@pytest.mark.parametrize("memory", ["srwm", "deltanet", "lstm", "feed_forward"])
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "gated_deltanet", "lstm", "feed_forward"])
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

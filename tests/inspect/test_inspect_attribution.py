@@ -32,7 +32,8 @@ def test_terms_sum_to_the_output(name, every):
             assert torch.equal(found.y, total)
 
 
-@pytest.mark.parametrize("name", CHANGING)
+# A record does not say what has decayed since, so of a gated DeltaNet a term is what a step changed in all.
+@pytest.mark.parametrize("name", [name for name in CHANGING if "gated" not in name])
 def test_a_term_is_what_was_written_weighted_by_the_key(name):
     for record in recorded(LAYERS[name]()):
         found = attribute(record, row=1)

@@ -208,7 +208,7 @@ def test_chosen_rows_layers_heads_and_steps_are_cut_from_the_whole_record():
 
 
 @pytest.mark.parametrize("matrices", [True, False])
-@pytest.mark.parametrize("memory", ["srwm", "deltanet", "sr_deltanet", "fake_srwm"])
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "fake_srwm"])
 def test_a_step_takes_the_bytes_that_were_said(memory, matrices):
     model = SequenceModel(SIZE, 3, memory=memory, hidden_size=8, num_heads=2, ff_size=8)
     with torch.no_grad(), Recorder(model, matrices=matrices, heads=[1]) as recorder:

@@ -2,7 +2,7 @@
 
 import torch
 
-from srwm.nn import SRWM, DeltaNet, FakeSRWM, SelfReferentialLinear, SRDeltaNet
+from srwm.nn import SRWM, DeltaNet, FakeSRWM, GatedDeltaNet, SelfReferentialLinear, SRDeltaNet
 
 SIZE = 8
 F64 = {"dtype": torch.float64}
@@ -17,6 +17,10 @@ LAYERS = {
     "deltanet": lambda **o: DeltaNet(SIZE, 2, **F64, **o),
     "deltanet, elu": lambda **o: DeltaNet(
         SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5, norm="none", **F64, **o
+    ),
+    "gated_deltanet": lambda **o: GatedDeltaNet(SIZE, 2, **F64, **o),
+    "gated_deltanet, half forgotten": lambda **o: GatedDeltaNet(
+        SIZE, 2, feature_map="softmax", forget_max=0.9, forget_bias=0.0, max_learning_rate=2.0, **F64, **o
     ),
     "sr_deltanet": lambda **o: SRDeltaNet(SIZE, 2, **F64, **o),
 }

@@ -5,13 +5,23 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from srwm.nn import LSTM, SRWM, DeltaNet, FakeSRWM, FeedForward, SelfReferentialLinear, SequenceModel, SRDeltaNet
+from srwm.nn import (
+    LSTM,
+    SRWM,
+    DeltaNet,
+    FakeSRWM,
+    FeedForward,
+    GatedDeltaNet,
+    SelfReferentialLinear,
+    SequenceModel,
+    SRDeltaNet,
+)
 
 from .layers import LAYERS, SIZE, STATELESS
 
 pytestmark = pytest.mark.usefixtures("as_installed")
 
-HEADED = [SRWM, DeltaNet, SRDeltaNet, FakeSRWM]
+HEADED = [SRWM, DeltaNet, GatedDeltaNet, SRDeltaNet, FakeSRWM]
 
 HUGE = 2**40
 
@@ -157,7 +167,7 @@ def test_float64_under_autocast_gets_a_sentence(name):
         LAYERS[name]()(torch.zeros(2, 3, SIZE, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("name", ["linear", "srwm", "deltanet", "sr_deltanet", "model of srwm"])
+@pytest.mark.parametrize("name", ["linear", "srwm", "deltanet", "gated_deltanet", "sr_deltanet", "model of srwm"])
 def test_a_derivative_of_torch_func_names_the_backend_that_has_it(name):
     layer = LAYERS[name]()
     with pytest.raises(RuntimeError, match='pass backend="reference"'):

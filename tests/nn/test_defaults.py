@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from srwm.nn import SRWM, DeltaNet, FakeSRWM, SequenceModel, SRDeltaNet
+from srwm.nn import SRWM, DeltaNet, FakeSRWM, GatedDeltaNet, SequenceModel, SRDeltaNet
 
 
 @pytest.mark.parametrize("kind", [SRWM, SRDeltaNet])
@@ -22,7 +22,7 @@ def test_each_part_of_a_matrix_has_a_learning_rate_of_its_own(kind, activation):
     assert (layer.learning_rates, layer.input_activation, layer.reset_every) == (4, activation, None)
 
 
-@pytest.mark.parametrize("kind", [SRWM, SRDeltaNet, DeltaNet, FakeSRWM])
+@pytest.mark.parametrize("kind", [SRWM, SRDeltaNet, DeltaNet, GatedDeltaNet, FakeSRWM])
 def test_nothing_is_dropped(kind):
     layer = kind(8, 2)
     assert layer.training

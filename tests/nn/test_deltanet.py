@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from srwm.nn import DeltaNet, deltanet
+from srwm.nn import DeltaNet, _delta_layer
 from srwm.ops import delta_rule
 
 from . import paper
@@ -51,6 +51,22 @@ def test_elu_sum_is_another_feature_map():
     assert torch.allclose(layer(x)[0] - x, expected.flatten(-2))
 
 
+def test_l2_is_another_feature_map():
+    layer, x = make(norm="none", feature_map="l2"), draw(t=1)
+    torch.nn.init.eye_(layer.out_projection.weight)
+    q, k, v, beta = layer.projection(x).unflatten(-1, (2, 10)).split([3, 3, 3, 1], dim=-1)
+    match = torch.nn.functional.cosine_similarity(q, k, dim=-1)[..., None]
+    expected = beta.sigmoid() * match * v
+    # But for the 1e-6 added to squared lengths.
+    assert torch.allclose(layer(x)[0] - x, expected.flatten(-2), rtol=1e-4)
+
+
+def test_learning_rates_reach_up_to_their_maximum():
+    layer, x = make(feature_map="l2", max_learning_rate=2.0), draw()
+    heads, plain = (each.split_heads(layer.projection(x)) for each in (layer, make(feature_map="l2")))
+    assert torch.equal(heads.beta, 2 * plain.beta)
+
+
 def test_the_parameters_are_those_of_the_authors():
     shapes = {name: tuple(p.shape) for name, p in make().named_parameters()}
     assert shapes == {
@@ -68,7 +84,7 @@ def test_under_autocast_the_operator_gets_one_dtype(monkeypatch):
         given.extend(tensor.dtype for tensor in (q, k, v, beta))
         return delta_rule(q, k, v, beta, state, **options)
 
-    monkeypatch.setattr(deltanet, "delta_rule", watch)
+    monkeypatch.setattr(_delta_layer, "delta_rule", watch)
     with torch.autocast("cpu", torch.bfloat16):
         DeltaNet(6, 2)(torch.randn(2, 5, 6))
     assert given == [torch.bfloat16] * 4
@@ -78,8 +94,13 @@ def test_under_autocast_the_operator_gets_one_dtype(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feature_map": "relu"}, "feature_map='relu'; wanted one of 'softmax', 'elu_sum'"),
-        ({"feature_map_eps": 1e-5}, 'feature_map_eps=1e-05 has no place in a softmax; take feature_map="elu_sum"'),
+        ({"feature_map": "relu"}, "feature_map='relu'; wanted one of 'softmax', 'elu_sum', 'l2'"),
+        ({"feature_map_eps": 1e-5}, "feature_map_eps=1e-05 has no place in 'softmax'; take feature_map=\"elu_sum\""),
+        ({"feature_map": "l2", "feature_map_eps": 1e-5}, "feature_map_eps=1e-05 has no place in 'l2'"),
+        ({"max_learning_rate": 0.0}, "max_learning_rate=0.0; expected a number above 0, and 2 at most"),
+        ({"max_learning_rate": 2.5}, "max_learning_rate=2.5; expected a number above 0, and 2 at most"),
+        ({"max_learning_rate": "2"}, "max_learning_rate='2'; expected a number above 0, and 2 at most"),
+        ({"max_learning_rate": float("nan")}, "max_learning_rate=nan; expected a number above 0"),
         ({"backend": "fla"}, "backend='fla'; wanted one of 'auto'"),
     ],
 )

@@ -118,7 +118,9 @@ def test_autocast_has_finite_gradients(layer, dtype):
 
 
 @pytest.mark.usefixtures("as_installed", "fresh_compiler")
-@pytest.mark.parametrize("name", ["linear", "srwm", "srwm, gated", "deltanet", "sr_deltanet", "lstm", "model of srwm"])
+@pytest.mark.parametrize(
+    "name", ["linear", "srwm", "srwm, gated", "deltanet", "gated_deltanet", "sr_deltanet", "lstm", "model of srwm"]
+)
 def test_compiled_to_one_graph_it_gives_the_same_values_and_gradients(name):
     layer = LAYERS[name]().double()
     x, reset = torch.randn(2, 3, SIZE, dtype=torch.float64), random_reset(2, 3)

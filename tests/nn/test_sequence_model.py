@@ -2,7 +2,18 @@ import pytest
 import torch
 from torch import nn
 
-from srwm.nn import LSTM, SRWM, Block, DeltaNet, FakeSRWM, FeedForward, SequenceModel, SequenceState, SRDeltaNet
+from srwm.nn import (
+    LSTM,
+    SRWM,
+    Block,
+    DeltaNet,
+    FakeSRWM,
+    FeedForward,
+    GatedDeltaNet,
+    SequenceModel,
+    SequenceState,
+    SRDeltaNet,
+)
 
 SMALL = {"hidden_size": 8, "num_heads": 2, "ff_size": 6}
 
@@ -24,7 +35,13 @@ def test_both_projections_have_a_bias():
 
 @pytest.mark.parametrize(
     ("memory", "kind"),
-    [("srwm", SRWM), ("deltanet", DeltaNet), ("sr_deltanet", SRDeltaNet), ("fake_srwm", FakeSRWM)],
+    [
+        ("srwm", SRWM),
+        ("deltanet", DeltaNet),
+        ("gated_deltanet", GatedDeltaNet),
+        ("sr_deltanet", SRDeltaNet),
+        ("fake_srwm", FakeSRWM),
+    ],
 )
 def test_each_word_makes_its_memory(memory, kind):
     model = SequenceModel(5, 3, memory=memory, num_layers=3, **SMALL)
@@ -140,7 +157,7 @@ def dtypes_of(state):
     return {dtype for part in state for dtype in dtypes_of(part)}
 
 
-@pytest.mark.parametrize("memory", ["srwm", "deltanet", "sr_deltanet", "lstm"])
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm"])
 def test_its_new_state_is_of_the_dtype_that_was_asked_for(memory):
     state = SequenceModel(5, memory=memory, **SMALL).initial_state(2, "cpu", torch.float64)
     assert {dtype for dtype in dtypes_of(state) if dtype.is_floating_point} == {torch.float64}

@@ -74,6 +74,15 @@ def with_a_large_value(size: float, at: int, b: int, t: int, h: int, d: int, see
     return problem.but(v=v)
 
 
+def decaying(problem: Problem, least: float, zeros: float = 0.0, seed: int = 0) -> Problem:
+    """The same problem with decays from `least` to 1, evenly on a logarithmic scale, and a share of them zero."""
+    generator = torch.Generator().manual_seed(seed)
+    first = next(iter(problem.timed.values()))
+    drawn, is_zero = torch.rand(2, *first.shape[:3], generator=generator, dtype=torch.float64)
+    decay = torch.where(is_zero < zeros, 0.0, least**drawn)
+    return problem.but(decay=decay.to(first))
+
+
 def growing_outputs(growth: float, b: int, t: int, h: int, d: int, others: float = -14.0, seed: int = 0) -> Problem:
     """A self-referential matrix whose part for y becomes about `growth` times as large.
 

@@ -22,6 +22,7 @@ OPERATORS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gated self_referential": ("self_referential", {"gates": 2, "keys": "l2", "clip": 1.5}),
+    "gated delta_rule": ("delta_rule", {"decay": True}),
 }
 """Operators with other options than by default, by the names under which tests draw their problems: see `make`."""
 
@@ -38,7 +39,7 @@ class Problem:
 
     operator: str
     inputs: Mapping[str, Tensor | None]
-    """By the names of the signature. `state` may be None."""
+    """By the names of the signature. `state` and `decay` may be None."""
     reset: Tensor | None = None
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -129,6 +130,8 @@ class Case(NamedTuple):
     """How many gates a self-referential matrix forgets by."""
     clip: float = math.inf
     """Limit of the differences of a self-referential matrix; they are about 1."""
+    decay: bool = False
+    """Whether the matrix of the delta rule decays: mostly by a tenth a step, at some steps almost to nothing."""
 
 
 def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: int = 0, **sizes: Any) -> Problem:
@@ -137,7 +140,7 @@ def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: in
     case = Case(*args, **sizes)
     given = {name for name, default in Case._field_defaults.items() if getattr(case, name) != default}
     case = case._replace(**{name: value for name, value in options_of_variant.items() if name not in given})
-    b, t, h, d, out, rates, state, reset, keys, gates, clip = case
+    b, t, h, d, out, rates, state, reset, keys, gates, clip, decay = case
     out = d if out is None else out
     if operator == "self_referential":
         m = out + 2 * d + rates + gates
@@ -153,14 +156,18 @@ def make(operator: str, *args: Any, dtype: torch.dtype = torch.float64, seed: in
             "v": normal(b, t, h, out, seed=seed + 2),
             "beta": normal(b, t, h, seed=seed + 3).sigmoid(),
             "state": 0.3 * normal(b, h, d, out, seed=seed + 4),
+            "decay": (2 + 2 * normal(b, t, h, seed=seed + 5)).sigmoid() if decay else None,
         }
     options: dict[str, Any] = {}
     if operator == "self_referential":
-        # A bias of zero, so that the gates are half open.
+        # All of them, in the order in which the registered operator takes them. A bias of zero, so that the gates are
+        # half open.
         options = {
             "learning_rates": rates,
             "key_map": keys,
             "forget_gates": gates,
+            "forget_min": 1e-4,
+            "forget_max": 0.1,
             "forget_bias": 0.0,
             "difference_clip": clip,
         }

@@ -101,7 +101,7 @@ def test_the_interpreted_kernels_agree_in_float32(operator, kernel):
     assert_agree(problem, solve(problem, kernel), truth, "float32")
 
 
-@pytest.fixture(scope="module", params=OPERATORS)
+@pytest.fixture(scope="module", params=[*OPERATORS, "gated delta_rule"])
 def stream(request):
     """A problem of 100,000 steps, solved in float32 and in float64 by compiled code: the reference keeps matrices."""
     problem = make(request.param, 1, 100_000, 1, 16, dtype=torch.float32)
@@ -134,12 +134,14 @@ def test_a_step_keeps_vectors_for_the_gradient_and_no_matrix(operator, kernel, r
     short, long = (make(operator, 1, t, 1, d, reset=reset) for t in (2, 6))
     a_step = (saved_elements(long, kernel) - saved_elements(short, kernel)) / 4
     # x, q, k, beta, the difference in all columns, and the reset; or q, k, v, beta, the error and the reset. Gates add
-    # a column each, and what they let go of; keys of unit length are kept with what scaled them.
+    # a column each, and what they let go of; keys of unit length are kept with what scaled them, and a decay is
+    # kept as it came.
     plain = 3 * d + rates + (out + 2 * d + rates) + 1
     vectors = {
         "self_referential": plain,
         "gated self_referential": plain + 2 * gates + 2,
         "delta_rule": 2 * d + 2 * out + 1 + 1,
+        "gated delta_rule": 2 * d + 2 * out + 2 + 1,
     }
     assert 0 < a_step <= vectors[operator]
 

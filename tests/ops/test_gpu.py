@@ -15,7 +15,16 @@ if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from ops.gpu_cases import cases, pytest, run
-from ops.growth import PARTS, growing_keys, growing_outputs, with_a_large_value, with_few_resets, worst_error
+from ops.growth import (
+    PARTS,
+    decaying,
+    growing_keys,
+    growing_outputs,
+    with_a_large_value,
+    with_few_resets,
+    with_keys,
+    worst_error,
+)
 from ops.inputs import (
     OPERATORS,
     Case,
@@ -32,6 +41,10 @@ from srwm.ops import available_backends
 from srwm.ops.self_referential._options import Options
 
 pytestmark = pytest.mark.gpu if pytest else None
+
+
+NAMES = [*OPERATORS, "gated delta_rule"]
+"""The operators, and the delta rule with a decay."""
 
 
 def on_gpu(operator, *args, **options) -> Problem:
@@ -71,7 +84,7 @@ WIDE = [Case(2, 9, 2, d, out=3 * d + 1, rates=1, reset=True) for d in (1, 3, 16,
 """As wide as the SR-DeltaNet needs it, with one learning rate."""
 
 
-@cases(operator=OPERATORS, case=SHAPES)
+@cases(operator=NAMES, case=SHAPES)
 def test_float32_agrees_with_float64(operator, case):
     problem = on_gpu(operator, *case, dtype=torch.float32)
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
@@ -109,7 +122,15 @@ def test_gradients_are_right_when_much_is_forgotten(most, d, reset):
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
 
 
-@cases(operator=OPERATORS, d=HEAD_SIZES)
+@cases(d=[16, 32, 64, 128], keeps=[0.9, 0.99, 0.999], reset=[False, True])
+def test_matrices_that_decay_agree_over_many_steps(d, keeps, reset):
+    problem = on_gpu("gated delta_rule", 2, 500, 2, d, reset=reset, dtype=torch.float32)
+    unit = {name: torch.nn.functional.normalize(problem.inputs[name], dim=-1) for name in "qk"}
+    problem = problem.but(**unit, decay=1 - (1 - keeps) * problem.inputs["decay"])
+    assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
+
+
+@cases(operator=NAMES, d=HEAD_SIZES)
 def test_every_head_size_agrees_with_float64(operator, d):
     problem = on_gpu(operator, 3, 9, 2, d, reset=True, dtype=torch.float32)
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
@@ -119,6 +140,12 @@ GROWING = {
     "keys": lambda d: growing_keys(1e12, 2, 100, 2, d),
     "keys, with resets": lambda d: with_few_resets(growing_keys(1e12, 2, 150, 2, d)),
     "a large value": lambda d: with_a_large_value(1e8, 100, 2, 200, 2, d),
+    "keys, a little forgotten": lambda d: decaying(growing_keys(1e12, 2, 100, 2, d), 0.9),
+    "keys, half forgotten": lambda d: decaying(with_keys(3.0, 2, 60, 2, d), 0.3),
+    "a large value that is forgotten": lambda d: decaying(with_a_large_value(1e8, 70, 2, 200, 2, d), 0.5),
+    "much forgotten": lambda d: decaying(make("delta_rule", 2, 300, 2, d), 0.3),
+    "almost all forgotten": lambda d: decaying(make("delta_rule", 2, 200, 2, d), 1e-12),
+    "all forgotten, with resets": lambda d: with_few_resets(decaying(make("delta_rule", 2, 200, 2, d), 0.8, 0.05)),
     "outputs": lambda d: growing_outputs(1e12, 2, 150, 2, d),
     "outputs, with resets": lambda d: with_few_resets(growing_outputs(1e12, 2, 200, 2, d), 0.01),
 }
@@ -130,25 +157,25 @@ def test_gradients_are_right_when_the_matrix_grows(name, d, part):
     assert worst_error(GROWING[name](d).to("cuda"), "triton", PARTS[part]) <= limit
 
 
-@cases(operator=OPERATORS, case=[*WIDE, Case(2, 5, 1, 128, out=385)])
+@cases(operator=NAMES, case=[*WIDE, Case(2, 5, 1, 128, out=385)])
 def test_y_may_be_wider_than_a_head(operator, case):
     problem = on_gpu(operator, *with_a_value_that_fits(operator, case), dtype=torch.float32)
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
 
 
-@cases(operator=OPERATORS, case=[Case(2, 9, 2, d, reset=True) for d in (5, 16, 64)])
+@cases(operator=NAMES, case=[Case(2, 9, 2, d, reset=True) for d in (5, 16, 64)])
 def test_float64_agrees_with_the_reference(operator, case):
     problem = on_gpu(operator, *case)
     assert_agree(problem, solve(problem, "triton"), solve(problem, "reference"), "float64 on a GPU")
 
 
-@cases(operator=OPERATORS, state=[False, True], reset=[False, True], rates=[1, 4])
+@cases(operator=NAMES, state=[False, True], reset=[False, True], rates=[1, 4])
 def test_every_option_agrees_with_float64(operator, state, reset, rates):
     problem = on_gpu(operator, 3, 20, 2, 16, rates=rates, state=state, reset=reset, dtype=torch.float32)
     assert_agree(problem, solve(problem, "triton"), truth_of(problem), "float32")
 
 
-@cases(operator=OPERATORS, d=[16, 20, 64], dtype=[torch.bfloat16, torch.float16])
+@cases(operator=NAMES, d=[16, 20, 64], dtype=[torch.bfloat16, torch.float16])
 def test_half_precision_inputs_cost_little_more_than_in_the_reference(operator, d, dtype):
     problem = on_gpu(operator, 4, 30, 2, d, reset=True, dtype=dtype)
     found, reference = (solve(problem, backend) for backend in ("triton", "reference"))
@@ -156,7 +183,7 @@ def test_half_precision_inputs_cost_little_more_than_in_the_reference(operator, 
     assert_within_the_error_of_half_precision(found, reference, truth_of(problem))
 
 
-@cases(operator=OPERATORS, dtype=[torch.bfloat16, torch.float16])
+@cases(operator=NAMES, dtype=[torch.bfloat16, torch.float16])
 def test_half_precision_inputs_with_a_float32_state_agree(operator, dtype):
     problem = on_gpu(operator, 4, 30, 2, 16, dtype=torch.float32)
     problem = problem.but(**{name: tensor.to(dtype) for name, tensor in problem.timed.items()})
@@ -164,7 +191,7 @@ def test_half_precision_inputs_with_a_float32_state_agree(operator, dtype):
     assert_within_the_error_of_half_precision(found, reference, truth_of(problem))
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_steps_one_at_a_time_equal_the_whole(operator):
     problem = on_gpu(operator, 48, 12, 8, 16, dtype=torch.float32)
     y, end = problem("triton")
@@ -176,7 +203,7 @@ def test_steps_one_at_a_time_equal_the_whole(operator):
     assert_near(state, end, "float32 split")
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_split_equals_whole_at_every_cut(operator):
     problem = on_gpu(operator, 2, 9, 2, 16, dtype=torch.float32)
     y, end = problem("triton")
@@ -188,12 +215,13 @@ def test_split_equals_whole_at_every_cut(operator):
 
 
 @cases(
-    operator=OPERATORS,
+    operator=NAMES,
     case=[
         Case(16, 60, 4, 16, reset=True),
         Case(4, 20, 2, 28),
         Case(4, 20, 2, 64),
         Case(4, 60, 2, 16, keys="l2", gates=2, clip=0.5),
+        Case(4, 60, 2, 16, decay=True),
     ],
 )
 def test_20_runs_give_equal_bits(operator, case):
@@ -203,7 +231,7 @@ def test_20_runs_give_equal_bits(operator, case):
         assert_same(solve(problem, "triton"), first)
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_20_runs_give_equal_bits_in_half_precision(operator):
     problem = on_gpu(operator, 16, 60, 4, 16, reset=True, dtype=torch.bfloat16)
     first = solve(problem, "triton")
@@ -211,7 +239,7 @@ def test_20_runs_give_equal_bits_in_half_precision(operator):
         assert_same(solve(problem, "triton"), first)
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_values_agree_without_gradients(operator):
     # Nothing is saved then: another kernel, whose roundings may differ.
     problem = on_gpu(operator, 4, 20, 2, 16, reset=True, dtype=torch.float32)
@@ -228,7 +256,7 @@ def gradients(problem: Problem, incoming):
     return [*results, *torch.autograd.grad(results, list(problem.tensors.values()), incoming)]
 
 
-@cases(operator=OPERATORS, reset=[False, True])
+@cases(operator=NAMES, reset=[False, True])
 def test_replay_of_a_cuda_graph_gives_equal_bits(operator, reset):
     problem = on_gpu(operator, 4, 20, 2, 16, reset=reset, dtype=torch.float32).leaves()
     with torch.no_grad():  # A graph of autograd kept from outside the capture would tie it to the default stream.
@@ -256,12 +284,12 @@ def test_replay_of_a_cuda_graph_gives_equal_bits(operator, reset):
         assert all(map(torch.equal, found, expected))
 
 
-@cases(operator=OPERATORS, reset=[False, True])
+@cases(operator=NAMES, reset=[False, True])
 def test_compiled_to_one_graph_it_gives_equal_bits(operator, reset):
     problem = on_gpu(operator, 4, 20, 2, 16, reset=reset, dtype=torch.float32)
 
     def run(*tensors):
-        return OPERATORS[operator](*tensors, reset=problem.reset, backend="triton")
+        return problem.but(**dict(zip(problem.inputs, tensors, strict=True)))("triton")
 
     torch.compiler.reset()
     compiled = torch.compile(run, fullgraph=True)
@@ -269,10 +297,12 @@ def test_compiled_to_one_graph_it_gives_equal_bits(operator, reset):
     assert_same(found, solve(problem, "triton"))
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_compiled_for_any_sizes_it_gives_equal_bits_at_each(operator):
+    any_problem = on_gpu(operator)
+
     def run(*tensors):
-        return OPERATORS[operator](*tensors, backend="triton")
+        return any_problem.but(**dict(zip(any_problem.inputs, tensors, strict=True)))("triton")
 
     torch.compiler.reset()
     compiled = torch.compile(run, fullgraph=True, dynamic=True)
@@ -282,15 +312,15 @@ def test_compiled_for_any_sizes_it_gives_equal_bits_at_each(operator):
         assert_same(found, solve(problem, "triton"))
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_the_operator_passes_opcheck(operator):
     problem = on_gpu(operator, 2, 3, 2, 5, out=4, reset=True).leaves()
-    options = Options(**problem.options) if operator == "self_referential" else ()
+    options = Options(**problem.options) if problem.operator == "self_referential" else ()
     given = (*problem.inputs.values(), problem.reset, *options, True, "triton")
-    torch.library.opcheck(getattr(torch.ops.srwm, operator).default, given)
+    torch.library.opcheck(getattr(torch.ops.srwm, problem.operator).default, given)
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_autocast_changes_no_bit_of_float32(operator):
     problem = on_gpu(operator, 4, 20, 2, 16, dtype=torch.float32)
 
@@ -303,7 +333,7 @@ def test_autocast_changes_no_bit_of_float32(operator):
     assert_same(found, solve(problem, "triton"))
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_another_stream_gives_equal_bits(operator):
     problem = on_gpu(operator, 16, 60, 4, 16, reset=True, dtype=torch.float32)
     expected = solve(problem, "triton")
@@ -315,7 +345,7 @@ def test_another_stream_gives_equal_bits(operator):
     assert_same(found, expected)
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_4096_steps_stay_finite(operator):
     problem = on_gpu(operator, 4, 4096, 4, 16, dtype=torch.float32)
     results = solve(problem, "triton")
@@ -323,7 +353,7 @@ def test_4096_steps_stay_finite(operator):
     assert all(tensor.isfinite().all() for tensor in results.values())
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_uninitialised_memory_reaches_no_result(operator):
     problem = on_gpu(operator, 3, 5, 2, 20, out=7, reset=True, dtype=torch.float32)
     expected = solve(problem, "triton")
@@ -336,7 +366,7 @@ def test_uninitialised_memory_reaches_no_result(operator):
     assert_same(found, expected)
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_inputs_stay_as_they_are(operator):
     problem = on_gpu(operator, 3, 5, 2, 20, reset=True, dtype=torch.float32)
     before = problem.map(torch.clone)
@@ -344,7 +374,7 @@ def test_inputs_stay_as_they_are(operator):
     assert all(map(torch.equal, problem.tensors.values(), before.tensors.values()))
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_strides_do_not_matter(operator):
     problem = on_gpu(operator, 3, 5, 2, 20, dtype=torch.float32)
     strided = problem.map(lambda tensor: tensor.transpose(0, -1).contiguous().transpose(0, -1))
@@ -352,7 +382,7 @@ def test_strides_do_not_matter(operator):
     assert_same(solve(strided, "triton"), solve(problem, "triton"))
 
 
-@cases(operator=OPERATORS, d=[16, 20])
+@cases(operator=NAMES, d=[16, 20])
 def test_no_gradient_crosses_a_reset(operator, d):
     reset = torch.zeros(3, 6, dtype=torch.bool, device="cuda")
     reset[:, 4] = True
@@ -362,7 +392,7 @@ def test_no_gradient_crosses_a_reset(operator, d):
     assert (found["d state"] == 0.0).all()
 
 
-@cases(operator=OPERATORS, d=[16, 20])
+@cases(operator=NAMES, d=[16, 20])
 def test_nan_in_one_row_reaches_no_other(operator, d):
     problem = on_gpu(operator, 3, 6, 2, d, dtype=torch.float32)
     poisoned = problem.map(torch.clone)
@@ -378,7 +408,7 @@ def test_nan_in_one_row_reaches_no_other(operator, d):
     assert found["y"][0].isnan().all()
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_a_second_derivative_is_refused(operator):
     problem = on_gpu(operator, dtype=torch.float32).leaves()
     y, end = problem("triton")
@@ -392,7 +422,7 @@ def test_a_second_derivative_is_refused(operator):
     assert 'backend="reference"' in sentence
 
 
-@cases(operator=OPERATORS, empty=["b", "t", "h"])
+@cases(operator=NAMES, empty=["b", "t", "h"])
 def test_empty_sizes_give_empty_results(operator, empty):
     problem = on_gpu(operator, **{"b": 2, "t": 3, "h": 2, empty: 0}, dtype=torch.float32)
     found = solve(problem, "triton")
@@ -401,14 +431,14 @@ def test_empty_sizes_give_empty_results(operator, empty):
     assert all(not found[f"d {name}"].any() for name in problem.timed)
 
 
-@cases(operator=OPERATORS)
+@cases(operator=NAMES)
 def test_automatic_choice_is_triton_up_to_its_largest_head_and_warns_beyond(operator):
     assert available_backends("cuda", 128)[0] == "triton"
     assert available_backends("cuda", 129) == ("reference",)
     problem = on_gpu(operator, 2, 3, 2, 16, dtype=torch.float32)
     assert all(map(torch.equal, problem("auto"), problem("triton")))
     # The warning comes once for each size.
-    too_large = 129 + list(OPERATORS).index(operator)
+    too_large = 129 + NAMES.index(operator)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         on_gpu(operator, 1, 1, 1, too_large, dtype=torch.float32)("auto")

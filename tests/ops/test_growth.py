@@ -9,6 +9,7 @@ from srwm.ops.self_referential import _library as self_referential_library
 
 from .growth import (
     PARTS,
+    decaying,
     growing_keys,
     growing_outputs,
     with_a_large_value,
@@ -31,6 +32,14 @@ GROWING = {
     "a large last value": lambda: with_a_large_value(1e8, -1, 1, 200, 2, 16),
     "a large value": lambda: with_a_large_value(1e8, 70, 1, 200, 2, 16),
     "keys, with resets": lambda: with_few_resets(growing_keys(1e12, 2, 150, 1, 16)),
+    "keys, a little forgotten": lambda: decaying(growing_keys(1e12, 1, 100, 2, 16), 0.9),
+    "keys, half forgotten": lambda: decaying(with_keys(3.0, 1, 60, 2, 16), 0.3),
+    "keys, with resets, a little forgotten": lambda: with_few_resets(decaying(growing_keys(1e12, 2, 150, 1, 16), 0.9)),
+    "a large value that is forgotten": lambda: decaying(with_a_large_value(1e8, 70, 1, 200, 2, 16), 0.5),
+    "much forgotten": lambda: decaying(make("delta_rule", 2, 200, 2, 16), 0.3),
+    "almost all forgotten": lambda: decaying(make("delta_rule", 2, 200, 2, 16), 1e-12),
+    "now and then all forgotten": lambda: decaying(make("delta_rule", 2, 200, 2, 16), 0.8, zeros=0.05),
+    "from a large state, much forgotten": lambda: decaying(from_a_large_state(1e6, 1, 200, 2, 16), 0.7),
     "outputs, to 1e12 in 150 steps": lambda: growing_outputs(1e12, 1, 150, 2, 16),
     "outputs, to 1e12 in 700 steps": lambda: growing_outputs(1e12, 1, 700, 1, 8, others=-16.0),
     "the whole matrix": lambda: growing_outputs(1e12, 1, 200, 1, 16, others=-4.0),
@@ -38,6 +47,12 @@ GROWING = {
     "small inputs": lambda: with_small_inputs(1e-3, 2, 20, 2, 16),
     "inputs too small for float32": lambda: with_small_inputs(1e-40, 2, 20, 2, 16),
 }
+
+
+def from_a_large_state(size: float, b: int, t: int, h: int, d: int) -> Problem:
+    """The delta rule from a state far larger than what it writes."""
+    problem = make("delta_rule", b, t, h, d)
+    return problem.but(state=size * problem.inputs["state"])
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -71,11 +86,24 @@ def short_intervals(monkeypatch):
         lambda: growing_keys(1e9, 1, 17, 1, 3),
         lambda: with_few_resets(growing_keys(1e9, 2, 17, 1, 3), 0.15),
         lambda: growing_keys(1e9, 1, 12, 1, 20),
+        lambda: decaying(growing_keys(1e9, 1, 17, 1, 3), 0.5),
+        lambda: with_few_resets(decaying(growing_keys(1e9, 2, 17, 1, 3), 1e-3, zeros=0.1), 0.15),
+        lambda: decaying(growing_keys(1e9, 1, 12, 1, 20), 0.1),
         lambda: growing_outputs(1e9, 1, 17, 1, 3),
         lambda: with_few_resets(growing_outputs(1e9, 2, 17, 1, 3), 0.15),
         lambda: growing_outputs(1e9, 1, 12, 1, 20),
     ],
-    ids=["keys", "keys, resets", "keys, wide", "outputs", "outputs, resets", "outputs, wide"],
+    ids=[
+        "keys",
+        "keys, resets",
+        "keys, wide",
+        "decay",
+        "decay, resets",
+        "decay, wide",
+        "outputs",
+        "outputs, resets",
+        "outputs, wide",
+    ],
 )
 def test_every_kernel_goes_on_from_stored_matrices(grow, part, kernel):
     assert worst_error(grow(), kernel, PARTS[part]) <= LIMIT
@@ -122,6 +150,24 @@ def test_stored_matrices_take_a_fifth_of_the_vectors_at_most(operator, d):
 def test_an_ordinary_matrix_has_no_jumps():
     _, _, jumps = saved_of(make("self_referential", 8, 300, 4, 16, state=False, dtype=torch.float32))
     assert (jumps == -1).all()
+
+
+@pytest.mark.parametrize("d", [16, 64])
+def test_a_matrix_that_decays_like_that_of_a_new_layer_has_no_jumps(d):
+    problem = make("delta_rule", 8, 300, 4, d)
+    unit = {name: torch.nn.functional.normalize(normal(8, 300, 4, d, seed=i), dim=-1) for i, name in enumerate("qk")}
+    decay = torch.full((8, 300, 4), 0.998, dtype=torch.float64)
+    _, _, jumps = saved_of(problem.but(**unit, decay=decay).to(torch.float32))
+    assert (jumps == -1).all()
+
+
+def test_a_step_that_keeps_nothing_is_a_jump():
+    problem = make("gated delta_rule", 1, 20, 1, 3)
+    for step in (0, 7, 19):
+        decay = torch.ones(1, 20, 1, dtype=torch.float64)
+        decay[:, step] = 0.0
+        _, _, jumps = saved_of(problem.but(decay=decay))
+        assert jumps.flatten().tolist() == [step]
 
 
 def test_what_overflows_later_does_not_spoil_earlier_gradients():

@@ -29,7 +29,7 @@ def strided(tensor: torch.Tensor, kind: str) -> torch.Tensor:
 def problems(draw) -> Problem:
     b, t, h, d = (draw(st.integers(1, most)) for most in (3, 40, 4, 32))
     problem = make(
-        draw(st.sampled_from(["self_referential", "delta_rule"])),
+        draw(st.sampled_from(["self_referential", "delta_rule", "gated delta_rule"])),
         *(b, t, h, d),
         out=draw(st.integers(1, 50)),
         rates=draw(st.sampled_from([1, 4])),

@@ -32,7 +32,7 @@ def numbers(beginning):
 
 
 @pytest.mark.parametrize("recall", [False, True])
-@pytest.mark.parametrize("memory", ["srwm", "deltanet", "lstm", "sr_deltanet"])
+@pytest.mark.parametrize("memory", ["srwm", "deltanet", "gated_deltanet", "lstm", "sr_deltanet"])
 def test_rows_begin_with_what_they_ended_with(memory, recall):
     parts = {"model": {"memory": memory}, "stream": {"recall": recall}, **CARRY}
     one = model(**parts)

@@ -68,7 +68,7 @@ def test_it_goes_on_from_its_tensors_to_the_same_bits():
 
 
 def test_the_first_steps_are_those_of_the_cpu():
-    for memory in ("srwm", "deltanet", "sr_deltanet", "lstm"):
+    for memory in ("srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm"):
         for truncate in (None, 7):
             parts = {"model": {"memory": memory}, "train": {"precision": "float32", "truncate": truncate, "carry": 0.5}}
             found, wanted = (steps(trainer(device, **parts), range(3)).metrics() for device in (DEVICE, CPU))

@@ -13,12 +13,12 @@ from srwm.nn import (
     DeltaNet,
     DeltaNetState,
     FakeSRWM,
+    GatedDeltaNet,
     SelfReferentialLinear,
     SelfReferentialState,
     SRDeltaNet,
     SRDeltaNetState,
 )
-from srwm.nn._delta_heads import split_delta_heads
 from srwm.nn._feature_maps import activate_input
 from srwm.nn._periodic import periodic_reset
 from srwm.ops._checks import state_dtype
@@ -34,7 +34,7 @@ class Call:
     """What a call of a layer fed to its matrix, and what came of it."""
 
     inputs: tuple[Tensor, ...]
-    """x, or the q, k, v and beta of a delta rule, each [b, t, h, ...]."""
+    """x, or the q, k, v, beta and, where it has one, decay of a delta rule, each [b, t, h, ...]."""
     weight: Tensor
     """The initial matrix [h, d, m]."""
     is_new: bool
@@ -119,8 +119,8 @@ class Site:
         if self.kind == "self_referential":
             return trace_self_referential(inputs[0], weight, start, call.reset, self.learning_rates)
         if self.kind == "delta_rule":
-            q, k, v, beta = inputs
-            return trace_delta_rule(q, k, v, beta, start, call.reset)
+            q, k, v, beta, *decay = inputs
+            return trace_delta_rule(q, k, v, beta, start, decay[0] if decay else None, call.reset)
         return trace_fixed(inputs[0], weight, start)
 
     def listen(self, tell: Callable[[Call], None]) -> list[RemovableHandle]:
@@ -146,7 +146,7 @@ def find_sites(model: nn.Module) -> list[Site]:
         elif isinstance(module, SRWM):
             inner.add(module.self_referential)
             sites.append(_self_referential(name, module.self_referential))
-        elif isinstance(module, DeltaNet):
+        elif isinstance(module, DeltaNet | GatedDeltaNet):
             sites.append(_delta_rule(name, module, module.projection.weight))
         elif isinstance(module, FakeSRWM):
             heads, head_dim, _ = module.weight.shape
@@ -163,7 +163,7 @@ def _self_referential(name: str, module: SelfReferentialLinear) -> Site:
     return Site(name or "layer", "self_referential", parts, module.columns, *sizes, module)
 
 
-def _delta_rule(name: str, module: DeltaNet | SRDeltaNet, weight: Tensor) -> Site:
+def _delta_rule(name: str, module: DeltaNet | GatedDeltaNet | SRDeltaNet, weight: Tensor) -> Site:
     sizes = (module.num_heads, module.head_dim, 1, state_dtype(weight))
     return Site(name or "layer", "delta_rule", ("fast",), (module.head_dim,), *sizes, module)
 
@@ -188,12 +188,10 @@ def _listen_to_self_referential(module: SelfReferentialLinear, tell: Callable[[C
     return [module.register_forward_hook(hook, with_kwargs=True)]
 
 
-def _listen_to_delta_rule(module: DeltaNet | SRDeltaNet, tell: Callable[[Call], None]) -> list[RemovableHandle]:
-    if isinstance(module, DeltaNet):
-        programmer: nn.Module = module.projection
-        feature_map, eps = module.feature_map, module.feature_map_eps
-    else:
-        programmer, feature_map, eps = module.self_referential, "softmax", 0.0
+def _listen_to_delta_rule(
+    module: DeltaNet | GatedDeltaNet | SRDeltaNet, tell: Callable[[Call], None]
+) -> list[RemovableHandle]:
+    programmer: nn.Module = module.self_referential if isinstance(module, SRDeltaNet) else module.projection
     projected: list[Tensor] = []
 
     def note(_: nn.Module, __: Any, output: Any) -> None:
@@ -202,10 +200,10 @@ def _listen_to_delta_rule(module: DeltaNet | SRDeltaNet, tell: Callable[[Call], 
     @torch.no_grad()
     def hook(_: nn.Module, args: Any, kwargs: Any, output: tuple[Tensor, DeltaNetState | SRDeltaNetState]) -> None:
         _x, state, reset = _arguments(*args, **kwargs)
-        heads = split_delta_heads(projected.pop(), module.num_heads, feature_map, eps)
+        heads = tuple(each for each in module.split_heads(projected.pop()) if each is not None)
         after = output[1].fast_weight
         before = None if state is None else state.fast_weight
-        tell(Call(tuple(heads), after.new_zeros(after.shape[1:]), state is None, before, after, reset, None))
+        tell(Call(heads, after.new_zeros(after.shape[1:]), state is None, before, after, reset, None))
 
     return [programmer.register_forward_hook(note), module.register_forward_hook(hook, with_kwargs=True)]
 

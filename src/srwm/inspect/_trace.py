@@ -23,7 +23,9 @@ class Step(NamedTuple):
     beta: Tensor
     """Learning rates [b, h, r]."""
     write: Tensor
-    """What was added under the key [b, h, m]: the matrix grew by the outer product of `key` and `write`."""
+    """What was added under the key [b, h, m]: the matrix grew by the outer product of `key` and `write`.
+
+    Where it decays, it did so before."""
     change: Tensor
     """The change of the matrix after the step [b, h, d, m]."""
 
@@ -45,11 +47,13 @@ def trace_self_referential(
 
 
 def trace_delta_rule(
-    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, change: Tensor, reset: Tensor | None
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, change: Tensor, decay: Tensor | None, reset: Tensor | None
 ) -> Iterator[Step]:
-    """Run a delta rule (paper, Eqs. 2-4); the arguments are those of `delta_rule_reference`."""
+    """Run a delta rule (paper, Eqs. 2-4, and the decay); the arguments are those of `delta_rule_reference`."""
     for t in range(q.shape[1]):
         change = _made_new(change, reset, t)
+        if decay is not None:
+            change = decay[:, t, :, None, None] * change
         rate = beta[:, t, :, None]
         write = rate * (v[:, t] - torch.einsum("bhd,bhde->bhe", k[:, t], change))
         change = change + torch.einsum("bhd,bhe->bhde", k[:, t], write)

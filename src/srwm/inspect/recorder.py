@@ -37,7 +37,7 @@ class Recorder:
 
     Args:
         model: any module with layers of `srwm.nn`: `SelfReferentialLinear`, `SRWM`, `FakeSRWM`, `DeltaNet`,
-            `SRDeltaNet`.
+            `GatedDeltaNet`, `SRDeltaNet`.
         layers: which of them, by their name in the model or by their place; None for all.
         heads: numbers of the heads to record in each layer; None for all.
         rows: numbers of the rows of the batch to record; None for all.
@@ -237,8 +237,8 @@ def _chosen(sites: list[Site], layers: Sequence[int | str] | None) -> list[Site]
     names = [site.name for site in sites]
     if not sites:
         raise InputError(
-            "the model has no layer to record; wanted SelfReferentialLinear, SRWM, FakeSRWM, DeltaNet or SRDeltaNet "
-            "somewhere in it"
+            "the model has no layer to record; wanted SelfReferentialLinear, SRWM, FakeSRWM, DeltaNet, GatedDeltaNet "
+            "or SRDeltaNet somewhere in it"
         )
     if layers is None:
         return sites

@@ -20,6 +20,7 @@ from .check import LayerContractError, check_layer
 from .deltanet import DeltaNet
 from .fake_srwm import FakeSRWM
 from .feed_forward import FeedForward
+from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
 from .self_referential_linear import SelfReferentialLinear
 from .sequence_model import SequenceModel
@@ -34,6 +35,7 @@ __all__ = [
     "DeltaNetState",
     "FakeSRWM",
     "FeedForward",
+    "GatedDeltaNet",
     "LSTMState",
     "LayerContractError",
     "NoState",

@@ -8,7 +8,7 @@ from torch import Tensor
 from srwm.ops import Backend, delta_rule
 
 from ._arguments import check_heads, check_state_part, check_state_type
-from ._delta_heads import read_delta_heads, split_delta_heads
+from ._delta_heads import DeltaHeads, read_delta_heads, split_delta_heads
 from ._feature_maps import InputActivation
 from ._residual import Norm, ResidualLayer
 from ._state import SelfReferentialState, SRDeltaNetState
@@ -71,20 +71,24 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
             dtype=dtype,
         )
 
+    def split_heads(self, projected: Tensor) -> DeltaHeads:
+        """What the delta rule of each head is given, from what the self-referential matrix put out."""
+        return split_delta_heads(projected, self.num_heads, "softmax")
+
     def run_heads(
         self, x: Tensor, state: SRDeltaNetState | None, reset: Tensor | None
     ) -> tuple[Tensor, SRDeltaNetState]:
         """Run the self-referential matrix, then write and read what it says."""
         slow, fast_weight = self._parts(state, x)
         projected, slow = self.self_referential(x, slow, reset=reset)
-        heads = split_delta_heads(projected, self.num_heads, "softmax")
-        y, fast_weight = delta_rule(*heads, fast_weight, reset=reset, backend=self.self_referential.backend)
+        q, k, v, beta, _ = self.split_heads(projected)
+        y, fast_weight = delta_rule(q, k, v, beta, fast_weight, reset=reset, backend=self.self_referential.backend)
         return y.flatten(-2), SRDeltaNetState(slow, fast_weight)
 
     def read_heads(self, x: Tensor, state: SRDeltaNetState | None) -> Tensor:
         """Read the self-referential matrix, then the fast weights after the write that it says."""
         slow, fast_weight = self._parts(state, x)
-        heads = split_delta_heads(self.self_referential.read(x, slow), self.num_heads, "softmax")
+        heads = self.split_heads(self.self_referential.read(x, slow))
         return read_delta_heads(heads, fast_weight).flatten(-2)
 
     def _parts(self, state: SRDeltaNetState | None, x: Tensor) -> tuple[SelfReferentialState | None, Tensor | None]:

@@ -23,6 +23,19 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf <= value <= math.inf
 
 
+def check_forget_range(*, forget_min: float, forget_max: float, forget_bias: float) -> None:
+    """Refuse gates that could let go of nothing they are asked for, or of more than there is."""
+    for name, value in (("forget_min", forget_min), ("forget_max", forget_max), ("forget_bias", forget_bias)):
+        if not is_number(value):
+            raise ValueError(f"{name}={value!r}; expected a number")
+    if not 0 <= forget_min <= forget_max < 1:
+        raise ValueError(
+            f"forget_min={forget_min}, forget_max={forget_max}; expected 0 <= forget_min <= forget_max < 1"
+        )
+    if not -math.inf < forget_bias < math.inf:
+        raise ValueError(f"forget_bias={forget_bias}; expected a finite number")
+
+
 def check_tensor(name: str, tensor: object) -> None:
     """Refuse what is not a tensor, and tensors that are not a block of numbers: sparse and nested ones."""
     if not isinstance(tensor, Tensor):

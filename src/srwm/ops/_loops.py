@@ -103,6 +103,24 @@ def expect_to_write(target, n):  # type: ignore[no-untyped-def]
     prefetch(target, n - 1, zero, 1)
 
 
+@inlined
+def take_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
+    """Copy a matrix into scratch; zeros where there is none."""
+    columns = padded(m, target)
+    for i in range(d):
+        if given(source):
+            take(at(source, i * m), m, at(target, i * columns))
+        else:
+            clear(at(target, i * columns), m)
+
+
+@inlined
+def put_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
+    """Copy a matrix out of scratch."""
+    for i in range(d):
+        put(at(source, i * padded(m, source)), m, at(target, i * m))
+
+
 # Products with a matrix W, given by its pointer and the numbers of its rows and of its padded columns.
 
 
@@ -171,6 +189,23 @@ def read_write_read(w, rows, columns, c, zero, v, v_result, k, g, u, u_result): 
     store(u_result, c, u_a + u_b)
 
 
+@inlined
+def add_products(partial, i, c, row, v, one):  # type: ignore[no-untyped-def]
+    """Add the products of columns from c on to those of the columns before, a block for each row."""
+    products = block_products(row, v)
+    if c > 0:
+        products = products + load(partial, i * lanes(one), one)
+    store(partial, i * lanes(one), products)
+
+
+@inlined
+def set_totals(partial, rows, result):  # type: ignore[no-untyped-def]
+    """Set result to the sums of the blocks of each row."""
+    one = zeros(partial, 1)
+    for i in range(0, rows, lanes(one)):
+        store(result, i, row_totals(at(partial, i * lanes(one)), one))
+
+
 @by_columns
 def _two_writes_two_reads(w, rows, columns, c, zero, k, g, k2, g2, more, v, v_result, u, partial):  # type: ignore[no-untyped-def]
     g_c, g2_c, u_c, one = load(g, c, zero), load(g2, c, zero), load(u, c, zero), zeros(w, 1)
@@ -182,10 +217,7 @@ def _two_writes_two_reads(w, rows, columns, c, zero, k, g, k2, g2, more, v, v_re
         if given(more):
             row = row + load(more, i * columns + c, zero)
         v_sum = multiply_add(spread(v[i], zero), row, v_sum)
-        products = block_products(row, u_c)
-        if c > 0:
-            products = products + load(partial, i * lanes(one), one)
-        store(partial, i * lanes(one), products)
+        add_products(partial, i, c, row, u_c, one)
     store(v_result, c, v_sum)
 
 
@@ -197,9 +229,23 @@ def two_writes_two_reads(w, rows, columns, k, g, k2, g2, more, v, v_result, u, u
     whole blocks; those hold zeros.
     """
     _two_writes_two_reads(w, rows, columns, k, g, k2, g2, more, v, v_result, u, partial)
-    one = zeros(w, 1)
-    for i in range(0, rows, lanes(one)):
-        store(u_result, i, row_totals(at(partial, i * lanes(one)), one))
+    set_totals(partial, rows, u_result)
+
+
+@inlined
+def decayed_row(w, i, keep, k, g):  # type: ignore[no-untyped-def]
+    """Let a row decay, add k g to it, and return it."""
+    row = multiply_add(spread(k, g), g, keep * load(w, i, g))
+    store(w, i, row)
+    return row
+
+
+@by_columns
+def decay_write(w, rows, columns, c, zero, keeps, k, g):  # type: ignore[no-untyped-def]
+    """Let w decay, then add the rank-1 matrix k g."""
+    keep, g_c = load(keeps, c, zero), load(g, c, zero)
+    for i in range(rows):
+        decayed_row(w, i * columns + c, keep, k[i], g_c)
 
 
 # How far columns have grown (`_checkpoints.py` says what for).
@@ -269,6 +315,16 @@ def dot(a, b, n):  # type: ignore[no-untyped-def]
     sums = zero
     for i in range(0, n, lanes(zero)):
         sums = multiply_add(load_first(a, i, n - i, zero), load_first(b, i, n - i, zero), sums)
+    return total(sums)
+
+
+@inlined
+def sum_of(v, n):  # type: ignore[no-untyped-def]
+    """The sum of n numbers."""
+    zero = zeros(v, 1)
+    sums = zero
+    for i in range(0, n, lanes(zero)):
+        sums = sums + load_first(v, i, n - i, zero)
     return total(sums)
 
 

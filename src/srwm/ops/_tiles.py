@@ -214,6 +214,18 @@ def find_jumps(size, limits, last, t, GROWTH: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def limits_when_decayed(limits, undone, keep, MOST_DECAY: tl.constexpr):
+    """Limits after a step that keeps a share, and what undoing the decays since they were set would multiply with.
+
+    Where that is too much, any size is beyond its limit, and counting begins anew.
+    """
+    share = tl.abs(keep)
+    gone = undone > MOST_DECAY * share
+    return tl.where(gone, -1.0, limits), tl.where(gone, 1.0, undone / tl.where(gone, 1.0, share))
+
+
+@triton.jit
+@no_type_check
 def largest_row(v):
     """The largest number of a row vector, without its sign."""
     return tl.max(tl.max(tl.abs(v), axis=1 if LANES_FIRST else 0), axis=0)

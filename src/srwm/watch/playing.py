@@ -15,7 +15,7 @@ from srwm.nn.sequence_model import Memory
 from srwm.rl.agent import Agent, Answers
 from srwm.rl.procgen import Distribution, PoolOptions, VideoPool
 
-CHANGING: tuple[Memory, ...] = ("srwm", "deltanet", "sr_deltanet")
+CHANGING: tuple[Memory, ...] = ("srwm", "deltanet", "gated_deltanet", "sr_deltanet")
 """Memories that write into matrices."""
 
 

@@ -28,20 +28,24 @@ def delta_rule(
     beta: Float[Tensor, "b t h"],
     state: Float[Tensor, "b h d e"] | None = None,
     *,
+    decay: Float[Tensor, "b t h"] | None = None,
     reset: Bool[Tensor, "b t"] | None = None,
     backend: Backend = "auto",
 ) -> tuple[Float[Tensor, "b t h e"], Float[Tensor, "b h d e"]]:
     """Run a fast weight matrix under the delta rule over a sequence.
 
     At each step the matrix moves what it holds under `k` towards `v` by the share `beta`, and is then read with `q`.
-    The maths, forward and backward, is in `README.md` beside this file.
+    With `decay` it first forgets: the gated delta rule (Yang, Kautz, Hatamizadeh, 2025). The maths, forward and
+    backward, is in `README.md` beside this file.
 
     Args:
         q: queries [b, t, h, d].
         k: keys [b, t, h, d]; the rule is stable when their entries are not negative and sum to one.
         v: values [b, t, h, e].
-        beta: learning rates [b, t, h], in (0, 1).
+        beta: learning rates [b, t, h], in (0, 1); any other are taken, too. With keys of unit length, rates up to 2 do
+            not make the matrix grow, and let it turn over what lies along a key.
         state: the fast weight matrix so far [b, h, d, e]; None is zero.
+        decay: share of the matrix that each step keeps [b, t, h], in [0, 1]; None keeps all of it.
         reset: bool [b, t]; where true, the matrix is zeroed before that step, and no gradient crosses it.
         backend: "auto" takes the fastest that can run here; the others are "reference", "cpu" and "triton".
 
@@ -60,29 +64,40 @@ def delta_rule(
         >>> y.shape, state.shape
         (torch.Size([2, 5, 3, 4]), torch.Size([2, 3, 4, 4]))
     """
-    _check(q, k, v, beta, state, reset)
+    _check(q, k, v, beta, state, decay, reset)
     b, _, h, d = q.shape
     e = v.shape[-1]
     chosen = choose_backend(backend, q.device, max(d, e))
-    given = [tensor for tensor in (q, k, v, beta, state) if tensor is not None]
+    given = [tensor for tensor in (q, k, v, beta, state, decay) if tensor is not None]
     dtype = state_dtype(*given)
     if state is not None:
         state = cast(state, dtype)
+    if decay is not None and chosen != "triton":
+        decay = cast(decay, dtype)
     if chosen == "reference":
         start = torch.zeros(b, h, d, e, dtype=dtype, device=q.device) if state is None else state
         with without_autocast(q.device):
             y, end = delta_rule_reference(
-                cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), start, reset
+                cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), start, decay, reset
             )
         return cast(y, v.dtype), end
     refuse_derivative_transforms("delta_rule")
     if chosen == "cpu":
-        y, end = _library.run(cast(q, dtype), cast(k, dtype), cast(v, dtype), cast(beta, dtype), state, reset, chosen)
+        q, k, beta = cast(q, dtype), cast(k, dtype), cast(beta, dtype)
+        y, end = _library.run(q, k, cast(v, dtype), beta, state, decay, reset, chosen)
         return cast(y, v.dtype), end
-    return _library.run(q, k, v, beta, state, reset, chosen)
+    return _library.run(q, k, v, beta, state, decay, reset, chosen)
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, reset: Tensor | None) -> None:
+def _check(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    state: Tensor | None,
+    decay: Tensor | None,
+    reset: Tensor | None,
+) -> None:
     check_tensor("q", q)
     check_tensor("v", v)
     if q.dim() != 4 or q.shape[-1] < 1:
@@ -94,5 +109,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor | None, 
     check_shape("beta", beta, (b, t, h), "[b, t, h]")
     if state is not None:
         check_shape("state", state, (b, h, d, v.shape[3]), "[b, h, d, e]")
-    check_floating(q=q, k=k, v=v, beta=beta, state=state)
+    if decay is not None:
+        check_shape("decay", decay, (b, t, h), "[b, t, h]")
+    check_floating(q=q, k=k, v=v, beta=beta, state=state, decay=decay)
     check_reset(reset, b, t, q.device)

@@ -19,12 +19,14 @@ from .._loops import (
     largest_of,
     padded,
     put,
+    put_matrix,
     raise_limits,
     read,
     read_write_read,
     set_limits,
     set_limits_of_rows,
     take,
+    take_matrix,
     two_writes_two_reads,
     write,
     write_read,
@@ -32,40 +34,38 @@ from .._loops import (
 from .._memory import at, given, load, load_first, nowhere, pointer, store
 from .._simd import lanes, multiply_add, spread, zeros
 from .._threads import address, over_heads, segments
+from . import _decay_cpu
+from ._decay_cpu import decay_write_read, jumps_when_undone, scale, take_update
 from ._saved import GROWTH, Saved
 
 
 @Loop
 def _forward_heads(call):  # type: ignore[no-untyped-def]
     told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 6, 6, 9)
+    sizes, scratch, tables = contents(told, thread, call, 6, 6, 10)
     steps, heads, d, e, interval, jumps_at = sizes
     w, old, error, update, y, limits = scratch
-    q_table, k_table, v_table, beta_table, state, y_table, end, error_table, checkpoints = tables
+    q_table, k_table, v_table, beta_table, state, decay_table, y_table, end, error_table, checkpoints = tables
     last_jumps = pointer(jumps_at, np.int32(0))
     intervals = (steps + interval - 1) // interval
     reset = told[RESET]
     is_reset = pointer(reset, np.uint8(0))
-    has_state, save = given(state), given(error_table)
+    has_state, decays, save = given(state), given(decay_table), given(error_table)
     columns = padded(e, w)
     none = zeros(w, 1)
     first, last = next_share(told, thread, False)
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
-            clear(w, d * columns)
-            if has_state:
-                for i in range(d):
-                    take(at(state, (head * d + i) * e), e, at(w, i * columns))
-            jump, left, is_start = -1, interval, True
+            take_matrix(at(state, head * d * e) if has_state else state, d, e, w)
+            jump, left, is_start, undone = -1, interval, True, 1.0
             for t in range(steps):
                 n = (b * steps + t) * heads + h
                 if save and left == 0:
                     left, is_start = interval, True
                     last_jumps[head * intervals + t // interval - 1] = jump
                     stored = at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * e)
-                    for i in range(d):
-                        put(at(w, i * columns), e, at(stored, i * e))
+                    put_matrix(w, d, e, stored)
                 if reset != 0 and is_reset[b * steps + t]:
                     clear(w, d * columns)
                     is_start = True
@@ -74,31 +74,41 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                 left -= 1
                 q, k = at(q_table, n * d), at(k_table, n * d)
                 read(w, d, columns, k, old)
+                if decays:
+                    scale(old, e, decay_table[n])
                 rate = spread(beta_table[n], none)
                 for c in range(0, e, lanes(none)):
                     error_c = load_first(v_table, n * e + c, e - c, none) - load(old, c, none)
                     store(error, c, error_c)
                     store(update, c, rate * error_c)
-                write_read(w, d, columns, k, update, q, y)
+                if decays:
+                    decay_write_read(w, d, columns, decay_table[n], k, update, q, y)
+                else:
+                    write_read(w, d, columns, k, update, q, y)
                 put(y, e, at(y_table, n * e))
                 expect_to_read(at(q_table, (n + heads) * d), d)
                 expect_to_read(at(k_table, (n + heads) * d), d)
                 expect_to_read(at(v_table, (n + heads) * e), e)
                 expect_to_read(at(beta_table, n + heads), 1)
+                if decays:
+                    expect_to_read(at(decay_table, n + heads), 1)
                 expect_to_write(at(y_table, (n + heads) * e), e)
                 if save:
                     if is_start:
                         # No jump: what undoing it leaves touches nothing but the gradient of its own key.
                         raise_limits(update, e, largest_of(k, d), GROWTH, limits)
-                        is_start = False
-                    if jumps(update, e, largest_of(k, d), GROWTH, limits):
+                        is_start, undone = False, 1.0
+                    if decays:
+                        jumped, undone = jumps_when_undone(update, e, largest_of(k, d), decay_table[n], undone, limits)
+                        if jumped:
+                            jump = t
+                    elif jumps(update, e, largest_of(k, d), GROWTH, limits):
                         jump = t
                     put(error, e, at(error_table, n * e))
                     expect_to_write(at(error_table, (n + heads) * e), e)
             if save:
                 last_jumps[head * intervals + intervals - 1] = jump
-            for i in range(d):
-                put(at(w, i * columns), e, at(end, (head * d + i) * e))
+            put_matrix(w, d, e, at(end, head * d * e))
         first, last = next_share(told, thread, True)
 
 
@@ -110,16 +120,6 @@ def _set_transposed(w, d, e, state):  # type: ignore[no-untyped-def]
         clear(at(w, c * columns), d)
         for i in range(d):
             w[c * columns + i] = state[i * e + c]
-
-
-@inlined
-def _take_update(n, d, e, k_table, beta_table, error_table, k, update):  # type: ignore[no-untyped-def]
-    """Take the k of a step and compute what it wrote under it."""
-    take(at(k_table, n * d), d, k)
-    none = zeros(k, 1)
-    rate = spread(beta_table[n], none)
-    for c in range(0, e, lanes(none)):
-        store(update, c, rate * load_first(error_table, n * e + c, e - c, none))
 
 
 @Loop
@@ -146,8 +146,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
             b, h = head // heads, head % heads
             # w is the matrix, transposed; g is the gradient of the loss with respect to it. Both start from the end.
             _set_transposed(w, d, e, at(end, head * d * e))
-            for i in range(d):
-                take(at(dend, (head * d + i) * e), e, at(g, i * columns))
+            take_matrix(at(dend, head * d * e), d, e, g)
             base = (steps - 1) // interval * interval
             if reset != 0:
                 base = max(base, segment[b * steps + steps - 1])
@@ -161,7 +160,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     k_after = k_none
                 rate = spread(beta_table[n], none)
                 take(at(dy_table, n * e), e, dy)
-                _take_update(n, d, e, k_table, beta_table, error_table, k, update)
+                take_update(n, d, e, k_table, beta_table, error_table, k, update)
                 for c in range(0, e, lanes(none)):
                     store(undo, c, none - load(update, c, none))
                 expect_to_read(at(dy_table, (n - heads) * e), e)
@@ -201,7 +200,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     if t > base:
                         for s in range(base, t):
                             each = (b * steps + s) * heads + h
-                            _take_update(each, d, e, k_table, beta_table, error_table, k, update)
+                            take_update(each, d, e, k_table, beta_table, error_table, k, update)
                             write(w, e, rows, update, k)
                             if s == base:
                                 raise_limits(update, e, largest_of(k, d), GROWTH, limits)
@@ -232,8 +231,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                         base = max(base, segment[b * steps + t - 1])
                     # What stood before a reset is not at hand: undoing cannot go on from there.
                     stop = t - 1 if is_end else max(base, last_jumps[head * intervals + (t - 1) // interval])
-            for i in range(d):
-                put(at(g, i * columns), e, at(dstate, (head * d + i) * e))
+            put_matrix(g, d, e, at(dstate, head * d * e))
         first, last = next_share(told, thread, True)
 
 
@@ -243,6 +241,7 @@ def forward(
     v: Tensor,
     beta: Tensor,
     state: Tensor | None,
+    decay: Tensor | None,
     reset: Tensor | None,
     y: Tensor,
     end: Tensor,
@@ -257,9 +256,9 @@ def forward(
         heads=b * h,
         work=3 * t * end.numel(),
         scratch=((d, e), *[(1, e)] * 5),
-        sizes=(t, h, d, e, _checkpoints.steps_between(d, e), address(last_jumps)),
+        sizes=(t, h, d, e, _checkpoints.steps_between(d, e, decay is not None), address(last_jumps)),
         reset=reset,
-        tables=(q, k, v, beta, state, y, end, error, checkpoints),
+        tables=(q, k, v, beta, state, decay, y, end, error, checkpoints),
     )
 
 
@@ -270,6 +269,7 @@ def backward(
     k: Tensor,
     beta: Tensor,
     state: Tensor | None,
+    decay: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
     saved: Saved,
@@ -278,8 +278,12 @@ def backward(
     dv: Tensor,
     dbeta: Tensor,
     dstate: Tensor,
+    ddecay: Tensor,
 ) -> None:
-    """Fill the gradients of q, k, v, beta and of the incoming state."""
+    """Fill the gradients of q, k, v, beta, of the incoming state, and of the decay if there is one."""
+    if decay is not None:
+        _decay_cpu.backward(dy, dend, q, k, beta, state, decay, reset, end, saved, dq, dk, dv, dbeta, dstate, ddecay)
+        return
     b, t, h, d = q.shape
     e = dy.shape[3]
     over_heads(

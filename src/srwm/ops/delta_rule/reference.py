@@ -5,9 +5,9 @@ from torch import Tensor
 
 
 def delta_rule_reference(
-    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor, reset: Tensor | None
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor, decay: Tensor | None, reset: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Run the recurrence step by step (paper, Eqs. 2-4; the maths is in README.md beside this file).
+    """Run the recurrence step by step (paper, Eqs. 2-4, and the decay; the maths is in README.md beside this file).
 
     Args:
         q: queries [b, t, h, d].
@@ -15,6 +15,7 @@ def delta_rule_reference(
         v: values [b, t, h, e].
         beta: learning rates [b, t, h].
         state: fast weight matrix so far [b, h, d, e].
+        decay: share of the matrix that each step keeps [b, t, h]; None keeps all.
         reset: bool [b, t] or None; where true, the matrix is zeroed before that step.
 
     Returns:
@@ -24,6 +25,8 @@ def delta_rule_reference(
     for t in range(q.shape[1]):
         if reset is not None:
             state = state.masked_fill(reset[:, t, None, None, None], 0.0)
+        if decay is not None:
+            state = decay[:, t, :, None, None] * state
         v_old = torch.einsum("bhd,bhde->bhe", k[:, t], state)
         write = beta[:, t, :, None] * (v[:, t] - v_old)
         state = state + torch.einsum("bhd,bhe->bhde", k[:, t], write)

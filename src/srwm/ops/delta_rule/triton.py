@@ -39,20 +39,25 @@ BWD = {
     8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 32), 64: _Launch(8, 1, 32), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
+# Where the matrix decays, more is at hand at a step: these are the widest that need no more registers than there are.
+DECAY_BWD = {
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 16), 64: _Launch(8, 2, 16), 128: _Launch(16, 4, 16)
+}  # fmt: skip
+
 
 @functools.cache
-def _constants(d: int, e: int, dtype: torch.dtype, backward: bool) -> tuple[int, dict[str, Any]]:
+def _constants(d: int, e: int, dtype: torch.dtype, backward: bool, decays: bool) -> tuple[int, dict[str, Any]]:
     """The number of blocks, and what the compiler is told."""
     rows_ = max(8, triton.next_power_of_2(d))
-    launch = (BWD if backward else FWD)[rows_]
+    launch = ((DECAY_BWD if decays else BWD) if backward else FWD)[rows_]
     # No narrower than the threads that lie along the columns.
     block = max(min(launch.block, triton.next_power_of_2(e)), launch.warps * 32 // launch.lanes)
     accumulator = tl.float64 if dtype == torch.float64 else tl.float32
     constants = {
         "D": d, "E": e, "ROWS": rows_, "BLOCK": block, "LANES": launch.lanes, "ACC": accumulator,
-        "num_warps": launch.warps,
+        "DECAYS": decays, "GROWTH": GROWTH, "MOST_DECAY": _checkpoints.MOST_DECAY, "num_warps": launch.warps,
     }  # fmt: skip
-    if backward and rows_ <= 16:
+    if backward and rows_ <= 16 and not decays:
         # What jumps need of registers would keep other programs from running at the same time.
         constants["maxnreg"] = 128
     return triton.cdiv(e, block), constants
@@ -64,6 +69,7 @@ def forward(
     v: Tensor,
     beta: Tensor,
     state: Tensor | None,
+    decay: Tensor | None,
     reset: Tensor | None,
     y: Tensor,
     end: Tensor,
@@ -72,15 +78,16 @@ def forward(
     """Fill y, end and what is saved."""
     b, t, h, d = q.shape
     error, checkpoints, jumps = saved or (end,) * 3
-    blocks, constants = _constants(d, v.shape[3], end.dtype, False)
+    blocks, constants = _constants(d, v.shape[3], end.dtype, False, decay is not None)
     if saved is not None and blocks > 1:
         jumps.fill_(-1)
     with torch.cuda.device_of(q):
         delta_rule_fwd_kernel[(b * h, blocks)](
             q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
-            q if reset is None else reset.view(torch.uint8), y, end, error, checkpoints, jumps,
-            t, h, 1, t if saved is None else _checkpoints.steps_between(d, v.shape[3]),
-            SAVE=saved is not None, HAS_RESET=reset is not None, GROWTH=GROWTH, SHARED=blocks > 1, **constants,
+            beta if decay is None else decay, q if reset is None else reset.view(torch.uint8), y, end, error,
+            checkpoints, jumps, t, h, 1,
+            t if saved is None else _checkpoints.steps_between(d, v.shape[3], decay is not None),
+            SAVE=saved is not None, HAS_RESET=reset is not None, SHARED=blocks > 1, **constants,
         )  # fmt: skip
 
 
@@ -91,6 +98,7 @@ def backward(
     k: Tensor,
     beta: Tensor,
     state: Tensor | None,
+    decay: Tensor | None,
     reset: Tensor | None,
     end: Tensor,
     saved: Saved,
@@ -99,20 +107,22 @@ def backward(
     dv: Tensor,
     dbeta: Tensor,
     dstate: Tensor,
+    ddecay: Tensor,
 ) -> None:
-    """Fill the gradients of q, k, v, beta and of the incoming state."""
+    """Fill the gradients of q, k, v, beta, of the incoming state, and of the decay if there is one."""
     b, t, h, d = q.shape
-    blocks, constants = _constants(d, dy.shape[3], end.dtype, True)
+    blocks, constants = _constants(d, dy.shape[3], end.dtype, True, decay is not None)
     # Shares of several blocks are kept as precise as the state until they are added up.
-    shares = [dq, dk, dbeta]
-    if blocks > 1:
-        shares = [end.new_empty(blocks, *each.shape) for each in shares]
+    summed = [dq, dk, dbeta] if decay is None else [dq, dk, dbeta, ddecay]
+    shares = summed if blocks == 1 else [end.new_empty(blocks, *each.shape) for each in summed]
+    decay_and_share = (beta, dbeta) if decay is None else (decay, shares[3])
     with torch.cuda.device_of(q):
         delta_rule_bwd_kernel[(b * h, blocks)](
-            dy, dend, q, k, beta, end if state is None else state, end if reset is None else segments(reset), end,
-            *saved, shares[0], shares[1], dv, shares[2], dstate, t, h, 1, _checkpoints.steps_between(d, dy.shape[3]),
-            HAS_STATE=state is not None, HAS_RESET=reset is not None, GROWTH=GROWTH, **constants,
+            dy, dend, q, k, beta, end if state is None else state, decay_and_share[0],
+            end if reset is None else segments(reset), end, *saved, shares[0], shares[1], dv, shares[2], dstate,
+            decay_and_share[1], t, h, 1, _checkpoints.steps_between(d, dy.shape[3], decay is not None),
+            HAS_STATE=state is not None, HAS_RESET=reset is not None, **constants,
         )  # fmt: skip
     if blocks > 1:
-        for gradient, share in zip((dq, dk, dbeta), shares, strict=True):
+        for gradient, share in zip(summed, shares, strict=True):
             gradient.copy_(share.sum(0))

@@ -9,19 +9,30 @@ from torch import Tensor
 
 from .. import _checkpoints
 from .._calls import RESET, Loop, contents, enter, inlined, next_share
-from .._loops import by_columns, clear, padded, put, take
-from .._memory import at, given, load, load_first, pointer, row_totals, store
+from .._loops import (
+    add_products,
+    by_columns,
+    clear,
+    decay_write,
+    decayed_row,
+    padded,
+    put,
+    put_matrix,
+    set_totals,
+    sum_of,
+    take,
+    take_matrix,
+)
+from .._memory import at, given, load, pointer, store
 from .._simd import (
     absolute,
     any_above,
-    block_products,
     choose_first,
     if_negative,
     lanes,
     larger,
     multiply_add,
     spread,
-    total,
     zeros,
 )
 from .._threads import address, over_heads, segments
@@ -57,22 +68,6 @@ def _read(w, rows, columns, c, zero, base, v, result):  # type: ignore[no-untype
     store(result, c, a + b)
 
 
-@inlined
-def _decayed_row(w, i, keep, k, g):  # type: ignore[no-untyped-def]
-    """Let a row decay, add k g to it, and return it."""
-    row = multiply_add(spread(k, g), g, keep * load(w, i, g))
-    store(w, i, row)
-    return row
-
-
-@by_columns
-def _decay_write(w, rows, columns, c, zero, keeps, k, g):  # type: ignore[no-untyped-def]
-    """Let w decay, then add the rank-1 matrix k g."""
-    keep, g_c = load(keeps, c, zero), load(g, c, zero)
-    for i in range(rows):
-        _decayed_row(w, i * columns + c, keep, k[i], g_c)
-
-
 @by_columns
 def _decay_write_read(w, rows, columns, c, zero, base, keeps, k, g, v, result):  # type: ignore[no-untyped-def]
     """Let w decay, add the rank-1 matrix k g, then set result = v (base + w)."""
@@ -80,7 +75,7 @@ def _decay_write_read(w, rows, columns, c, zero, base, keeps, k, g, v, result): 
     a, b = zero, zero
     for i in range(rows):
         a = multiply_add(spread(v[i], zero), load(base, i * columns + c, zero), a)
-        b = multiply_add(spread(v[i], zero), _decayed_row(w, i * columns + c, keep, k[i], g_c), b)
+        b = multiply_add(spread(v[i], zero), decayed_row(w, i * columns + c, keep, k[i], g_c), b)
     store(result, c, a + b)
 
 
@@ -100,7 +95,7 @@ def _gather(g, rows, columns, c, zero, to_weight, keeps, u, weighted, x, dz, k, 
         row = multiply_add(keep, load(g, i * columns + c, zero), read)
         store(g, i * columns + c, row)
         sums = multiply_add(spread(k[i], zero), row, sums)
-        _add_products(partial, i, c, row, update_c, one)
+        add_products(partial, i, c, row, update_c, one)
     store(kg, c, sums)
 
 
@@ -115,11 +110,11 @@ def _undo(w, rows, columns, c, zero, base, dz, k, update, inverse, g, forgotten,
     sums = zero
     for i in range(rows):
         first, change = load(base, i * columns + c, zero), load(w, i * columns + c, zero)
-        _add_products(of_x, i, c, first + change, dz_c, one)
+        add_products(of_x, i, c, first + change, dz_c, one)
         change = inverse_c * (change - spread(k[i], zero) * update_c)
         store(w, i * columns + c, change)
         sums = multiply_add(change, load(g, i * columns + c, zero), sums)
-        _add_products(of_u, i, c, first + change, weighted_c, one)
+        add_products(of_u, i, c, first + change, weighted_c, one)
     store(forgotten, c, sums)
 
 
@@ -129,42 +124,7 @@ def _read_columns(w, rows, columns, c, zero, base, v, partial):  # type: ignore[
     v_c, one = load(v, c, zero), zeros(w, 1)
     for i in range(rows):
         row = load(base, i * columns + c, zero) + load(w, i * columns + c, zero)
-        _add_products(partial, i, c, row, v_c, one)
-
-
-@inlined
-def _add_products(partial, i, c, row, v, one):  # type: ignore[no-untyped-def]
-    """Add the products of columns from c on to those of the columns before, a block for each row."""
-    products = block_products(row, v)
-    if c > 0:
-        products = products + load(partial, i * lanes(one), one)
-    store(partial, i * lanes(one), products)
-
-
-@inlined
-def _set_totals(partial, rows, result):  # type: ignore[no-untyped-def]
-    """Set result to the sums of the blocks of each row."""
-    one = zeros(partial, 1)
-    for i in range(0, rows, lanes(one)):
-        store(result, i, row_totals(at(partial, i * lanes(one)), one))
-
-
-@inlined
-def _take_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
-    """Copy a matrix into scratch; zeros where there is none."""
-    columns = padded(m, target)
-    for i in range(d):
-        if given(source):
-            take(at(source, i * m), m, at(target, i * columns))
-        else:
-            clear(at(target, i * columns), m)
-
-
-@inlined
-def _put_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
-    """Copy a matrix out of scratch."""
-    for i in range(d):
-        put(at(source, i * padded(m, source)), m, at(target, i * m))
+        add_products(partial, i, c, row, v_c, one)
 
 
 # How far undoing may go (`../_checkpoints.py`).
@@ -221,8 +181,8 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
     while first < last:
         for head in range(first, last):
             b, h = head // heads, head % heads
-            _take_matrix(at(weight, h * d * m), d, m, base)
-            _take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
+            take_matrix(at(weight, h * d * m), d, m, base)
+            take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
             jump, left, is_new = -1, interval, True
             for t in range(steps):
                 n = (b * steps + t) * heads + h
@@ -240,7 +200,7 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                     if left == 0:
                         left, is_new = interval, True
                         last_jumps[head * intervals + t // interval - 1] = jump
-                        _put_matrix(w, d, m, at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m))
+                        put_matrix(w, d, m, at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m))
                     left -= 1
                     if is_new:
                         _set_limits(w, d, columns, base, limits, undone)
@@ -267,15 +227,15 @@ def _forward_heads(call):  # type: ignore[no-untyped-def]
                         put(scales, 2, at(scale_table, n * 2))
             if save:
                 last_jumps[head * intervals + intervals - 1] = jump
-            _decay_write(w, d, columns, keeps, k, update)
-            _put_matrix(w, d, m, at(end, head * d * m))
+            decay_write(w, d, columns, keeps, k, update)
+            put_matrix(w, d, m, at(end, head * d * m))
         first, last = next_share(told, thread, True)
 
 
 @inlined
 def _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, dgates):  # type: ignore[no-untyped-def]
     """Set dgates to the gradient of what the matrix put out for the gates: what is kept falls as one opens."""
-    of_y, of_others = _sum(forgotten, out), _sum(at(forgotten, out), m - out)
+    of_y, of_others = sum_of(forgotten, out), sum_of(at(forgotten, out), m - out)
     if n_gates == 1:
         of_others += of_y
     for gate in range(n_gates):
@@ -286,16 +246,6 @@ def _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, dgates): 
             dgates[gate] = -along * above * (1 - above / numbers[FORGET_RANGE])
         else:
             dgates[gate] = 0.0
-
-
-@inlined
-def _sum(v, n):  # type: ignore[no-untyped-def]
-    """The sum of n numbers."""
-    zero = zeros(v, 1)
-    sums = zero
-    for i in range(0, n, lanes(zero)):
-        sums = sums + load_first(v, i, n - i, zero)
-    return total(sums)
 
 
 @Loop
@@ -328,9 +278,9 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
         for head in range(first, last):
             b, h = head // heads, head % heads
             # w is the change from the end of the sequence on, g the gradient of the loss with respect to it.
-            _take_matrix(at(weight, h * d * m), d, m, base)
-            _take_matrix(at(end, head * d * m), d, m, w)
-            _take_matrix(at(dend, head * d * m) if given(dend) else dend, d, m, g)
+            take_matrix(at(weight, h * d * m), d, m, base)
+            take_matrix(at(end, head * d * m), d, m, w)
+            take_matrix(at(dend, head * d * m) if given(dend) else dend, d, m, g)
             clear(to_weight, d * columns)
             start = (steps - 1) // interval * interval
             if reset != 0:
@@ -351,7 +301,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                 take_update(n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update)
                 # What the step after this one adds to g, and its dx, are computed together with what this one needs.
                 _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
-                _set_totals(of_u, d, dk)
+                set_totals(of_u, d, dk)
                 weigh(rates, kg, difference, m, numbers, weighted)
                 spread_keeps(beta, n_rates, n_gates, out, m, keeps)
                 if t == stop:
@@ -360,10 +310,10 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                     if reset != 0 and start == segment[b * steps + t]:
                         clear(w, d * columns)
                     elif start == 0:
-                        _take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
+                        take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
                     else:
                         stored = (head * (intervals - 1) + start // interval - 1) * d * m
-                        _take_matrix(at(checkpoints, stored), d, m, w)
+                        take_matrix(at(checkpoints, stored), d, m, w)
                     stop = start
                     if t > start:
                         _set_limits(w, d, columns, base, limits, undone)
@@ -374,7 +324,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                                 update,
                             )  # fmt: skip
                             spread_keeps(beta, n_rates, n_gates, out, m, keeps)
-                            _decay_write(w, d, columns, keeps, k, update)
+                            decay_write(w, d, columns, keeps, k, update)
                             take(at(difference_table, each * m), m, inverse)
                             if _jumps(inverse, m, keeps, limits, undone):
                                 stop = s
@@ -382,14 +332,14 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                             n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update
                         )
                         spread_keeps(beta, n_rates, n_gates, out, m, keeps)
-                    _set_totals(of_x, d, dx)
+                    set_totals(of_x, d, dx)
                     _undo(w, d, columns, base, nothing, k, nothing, ones, g, forgotten, weighted, of_x, of_u)
                 else:
                     for c in range(0, m, lanes(none)):
                         store(inverse, c, spread(1.0, none) / load(keeps, c, none))
                     _undo(w, d, columns, base, dz, k, update, inverse, g, forgotten, weighted, of_x, of_u)
-                    _set_totals(of_x, d, dx)
-                _set_totals(of_u, d, du)
+                    set_totals(of_x, d, dx)
+                set_totals(of_u, d, du)
                 if not is_end:
                     put(dx, d, at(dx_table, (n + heads) * d))
                 for i in range(0, d, lanes(none)):
@@ -404,7 +354,7 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                 is_end = is_start
                 if t == 0 or is_start:
                     _read_columns(w, d, columns, base, dz, of_x)
-                    _set_totals(of_x, d, dx)
+                    set_totals(of_x, d, dx)
                     put(dx, d, at(dx_table, n * d))
                     _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
                 if is_start:
@@ -416,8 +366,8 @@ def _backward_heads(call):  # type: ignore[no-untyped-def]
                         start = max(start, segment[b * steps + t - 1])
                     # What stood before a reset is not at hand: undoing cannot go on from there.
                     stop = t - 1 if is_start else max(start, last_jumps[head * intervals + (t - 1) // interval])
-            _put_matrix(to_weight, d, m, at(dweight, head * d * m))
-            _put_matrix(g, d, m, at(dstate, head * d * m))
+            put_matrix(to_weight, d, m, at(dweight, head * d * m))
+            put_matrix(g, d, m, at(dstate, head * d * m))
         first, last = next_share(told, thread, True)
 
 

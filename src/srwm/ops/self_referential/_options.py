@@ -3,7 +3,7 @@
 import math
 from typing import Literal, NamedTuple
 
-from .._checks import is_number, is_whole
+from .._checks import check_forget_range, is_number, is_whole
 
 KeyMap = Literal["softmax", "l2"]
 """How keys and queries are made: "softmax" (paper), or "l2": unit length, signs kept."""
@@ -40,16 +40,9 @@ def check_options(options: Options) -> None:
             f"forget_gates={options.forget_gates!r}; expected 0 (nothing is forgotten), 1 (one gate for all columns) "
             "or 2 (one for the y columns, one for all others)"
         )
-    for name in ("forget_min", "forget_max", "forget_bias", "difference_clip"):
-        if not is_number(getattr(options, name)):
-            raise ValueError(f"{name}={getattr(options, name)!r}; expected a number")
-    if not 0 <= options.forget_min <= options.forget_max < 1:
-        raise ValueError(
-            f"forget_min={options.forget_min}, forget_max={options.forget_max}; "
-            "expected 0 <= forget_min <= forget_max < 1"
-        )
-    if not -math.inf < options.forget_bias < math.inf:
-        raise ValueError(f"forget_bias={options.forget_bias}; expected a finite number")
+    check_forget_range(forget_min=options.forget_min, forget_max=options.forget_max, forget_bias=options.forget_bias)
+    if not is_number(options.difference_clip):
+        raise ValueError(f"difference_clip={options.difference_clip!r}; expected a number")
     if not options.difference_clip > 0:
         raise ValueError(f"difference_clip={options.difference_clip}; expected a number above zero, or math.inf")
 
