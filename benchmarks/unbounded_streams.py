@@ -37,6 +37,7 @@ MEMORIES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "srwm-gated-clipped": ("srwm", 2, {**GATED, "difference_clip": 8.0}),
     "deltanet": ("deltanet", 4, {"norm": "input"}),
     "gated-deltanet": ("gated_deltanet", 4, {"norm": "input"}),
+    **{f"titans-chunk-{chunk}": ("self_modifying_titans", 2, {"chunk": chunk}) for chunk in (1, 4, 16, 64)},
 }
 
 

@@ -15,7 +15,17 @@ from srwm.rl.agent import Agent
 from srwm.sequential import StreamModel
 from srwm.vision import BatchNorm
 
-MEMORIES = ("srwm", "deltanet", "gated_deltanet", "sr_deltanet", "fake_srwm", "lstm", "feed_forward", "none")
+MEMORIES = (
+    "srwm",
+    "deltanet",
+    "gated_deltanet",
+    "sr_deltanet",
+    "self_modifying_titans",
+    "fake_srwm",
+    "lstm",
+    "feed_forward",
+    "none",
+)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from srwm.fewshot.model import evaluating, to_unit
 
 from .tiny import SIZE, config, image_set, model, pictures
 
-MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "fake_srwm", "lstm"]
+MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans", "fake_srwm", "lstm"]
 
 
 def episode(batch_size=2, ways=3, queries=2):

@@ -18,7 +18,7 @@ from srwm.sequential.live import LiveStream, load_image
 from .live_streams import SIZE, WAYS, pictures, tiny_model
 
 LABELS = [2, None, 0, 0, 1, 2, None, None, 1, 0]
-MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm", "feed_forward"]
+MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans", "lstm", "feed_forward"]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from srwm.sequential import draw_streams
 
 from .tiny import SIZE, bank, config, model
 
-MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm"]
+MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans", "lstm"]
 
 
 def stream(length=9, batch_size=2):

@@ -12,7 +12,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 from torch.fx import GraphModule, Node
 
-from srwm.nn import DeltaNet, GatedDeltaNet, SelfReferentialLinear
+from srwm.nn import DeltaNet, GatedDeltaNet, SelfModifyingTitans, SelfReferentialLinear
 
 from .plain_lstm import with_plain_lstms
 from .steps import Step
@@ -63,7 +63,7 @@ def _portable(step: Step) -> Step:
     portable = copy.deepcopy(step)
     with_plain_lstms(portable)
     for module in portable.modules():
-        if isinstance(module, SelfReferentialLinear | DeltaNet | GatedDeltaNet):
+        if isinstance(module, SelfReferentialLinear | DeltaNet | GatedDeltaNet | SelfModifyingTitans):
             module.backend = "reference"
     return cast(Step, portable.to(memory_format=torch.contiguous_format))  # type: ignore[call-overload]
 

@@ -12,6 +12,7 @@ from ._state import (
     SequenceState,
     SRDeltaNetState,
     State,
+    TitansState,
     map_state,
     named_tensors,
 )
@@ -22,6 +23,7 @@ from .fake_srwm import FakeSRWM
 from .feed_forward import FeedForward
 from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
+from .self_modifying_titans import SelfModifyingTitans
 from .self_referential_linear import SelfReferentialLinear
 from .sequence_model import SequenceModel
 from .sr_deltanet import SRDeltaNet
@@ -41,12 +43,14 @@ __all__ = [
     "NoState",
     "SRDeltaNet",
     "SRDeltaNetState",
+    "SelfModifyingTitans",
     "SelfReferentialLinear",
     "SelfReferentialState",
     "SequenceLayer",
     "SequenceModel",
     "SequenceState",
     "State",
+    "TitansState",
     "check_layer",
     "map_state",
     "named_tensors",

@@ -59,10 +59,10 @@ def split_delta_heads(
     # Autocast raises a softmax to float32; back to one dtype, as the operator gets without it.
     q, k = (apply_feature_map(z, feature_map, feature_map_eps).to(v.dtype) for z in (q, k))
     beta = max_learning_rate * beta.squeeze(-1).sigmoid()
-    return DeltaHeads(q, k, v, beta, None if gate is None else _decay(gates[0].squeeze(-1), gate))
+    return DeltaHeads(q, k, v, beta, None if gate is None else decay_of(gates[0].squeeze(-1), gate))
 
 
-def _decay(z: Float[Tensor, "b t h"], gate: ForgetGate) -> Float[Tensor, "b t h"]:
+def decay_of(z: Float[Tensor, "b t h"], gate: ForgetGate) -> Float[Tensor, "b t h"]:
     """Say what share of its matrix each head keeps, in float32 at least: half precision has next to nothing below 1."""
     share = (z.to(state_dtype(z)) + gate.bias).sigmoid()
     return 1 - (gate.least + (gate.most - gate.least) * share)

@@ -147,6 +147,29 @@ class SRDeltaNetState(NamedTuple):
         return map_state(lambda tensor: tensor.to(device), self)
 
 
+class TitansState(NamedTuple):
+    """What self-modifying memories did to themselves."""
+
+    change: Float[Tensor, "b h d m"]
+    """Change of the matrix since the episode began."""
+    snapshot: Float[Tensor, "b h d m"]
+    """The same when the chunk began: what keys, values, learning rates and gates of its steps are read from."""
+    steps: Int[Tensor, "b"]
+    """Steps since the episode began."""
+
+    def detach(self) -> "TitansState":
+        """Return the same values, cut from the graph."""
+        return map_state(Tensor.detach, self)
+
+    def reset(self, is_first: Bool[Tensor, "b"]) -> "TitansState":
+        """Return the state with the rows where `is_first` is true made new."""
+        return reset_rows(self, is_first)
+
+    def to(self, device: torch.device | str) -> "TitansState":
+        """Return the state on another device."""
+        return map_state(lambda tensor: tensor.to(device), self)
+
+
 class LSTMState(NamedTuple):
     """The state of an LSTM; batch first, unlike that of `torch.nn.LSTM`."""
 

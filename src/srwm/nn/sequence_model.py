@@ -17,10 +17,21 @@ from .fake_srwm import FakeSRWM
 from .feed_forward import FeedForward
 from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
+from .self_modifying_titans import SelfModifyingTitans
 from .sr_deltanet import SRDeltaNet
 from .srwm import SRWM
 
-Memory = Literal["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "fake_srwm", "lstm", "feed_forward", "none"]
+Memory = Literal[
+    "srwm",
+    "deltanet",
+    "gated_deltanet",
+    "sr_deltanet",
+    "self_modifying_titans",
+    "fake_srwm",
+    "lstm",
+    "feed_forward",
+    "none",
+]
 """The kinds of sequence network that have a name."""
 
 _BLOCK_MEMORIES: dict[str, Callable[..., nn.Module]] = {
@@ -28,6 +39,7 @@ _BLOCK_MEMORIES: dict[str, Callable[..., nn.Module]] = {
     "deltanet": DeltaNet,
     "gated_deltanet": GatedDeltaNet,
     "sr_deltanet": SRDeltaNet,
+    "self_modifying_titans": SelfModifyingTitans,
     "fake_srwm": FakeSRWM,
 }
 
@@ -35,10 +47,10 @@ _BLOCK_MEMORIES: dict[str, Callable[..., nn.Module]] = {
 class SequenceModel(SequenceLayer[SequenceState]):
     """A network from sequences to sequences; the default is the paper's for Omniglot.
 
-    With "srwm", "deltanet", "gated_deltanet", "sr_deltanet" or "fake_srwm": a projection with bias, `num_layers` times
-    [memory ; feed-forward], a projection with bias. With "feed_forward", the same without the memories. An "lstm" reads
-    the input directly and has no feed-forward sub-layers; "none" is the input itself, the paper's feed-forward baseline
-    in reinforcement learning. No LayerNorm stands before the output projection.
+    With "srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans" or "fake_srwm": a projection with
+    bias, `num_layers` times [memory ; feed-forward], a projection with bias. With "feed_forward", the same without the
+    memories. An "lstm" reads the input directly and has no feed-forward sub-layers; "none" is the input itself, the
+    paper's feed-forward baseline in reinforcement learning. No LayerNorm stands before the output projection.
 
     Args:
         input_size: features of `x`.
