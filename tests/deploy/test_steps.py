@@ -6,7 +6,7 @@ import torch
 from srwm.deploy import step_of
 from srwm.nn import SelfReferentialLinear, named_tensors
 
-from .small import MEMORIES, agent, agent_of_four_memories, few_shot, stream
+from .small import GATED, MEMORIES, agent, agent_of_four_memories, few_shot, stream
 
 TIGHT = {"rtol": 0, "atol": 1e-6}
 
@@ -43,9 +43,9 @@ def test_a_few_shot_step_predicts_and_then_learns_where_there_is_a_label(memory)
                 torch.testing.assert_close(end[name][row], tensor[0], **TIGHT)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_stream_step_answers_as_observe_does(memory):
-    model = stream(memory)
+@pytest.mark.parametrize(("memory", "options"), [*((memory, {}) for memory in MEMORIES), ("srwm", GATED)])
+def test_a_stream_step_answers_as_observe_does(memory, options):
+    model = stream(memory, memory_options=options)
     step = step_of(model)
     inputs = inputs_of(step, rows=2, times=4)
     outputs, _ = run(step, inputs)

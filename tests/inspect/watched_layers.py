@@ -6,6 +6,8 @@ from srwm.nn import SRWM, DeltaNet, FakeSRWM, SelfReferentialLinear, SRDeltaNet
 
 SIZE = 8
 F64 = {"dtype": torch.float64}
+GATED = {"forget_gates": 2, "key_map": "l2", "input_projection": True, "forget_bias": -1.0, "forget_max": 0.5}
+"""They forget so much that whoever forgets the gates is far off after a few steps."""
 
 LAYERS = {
     "linear": lambda **o: SelfReferentialLinear(SIZE, 6, num_heads=2, **F64, **o),
@@ -13,6 +15,11 @@ LAYERS = {
     "srwm": lambda **o: SRWM(SIZE, 2, **F64, **o),
     "srwm, softmax": lambda **o: SRWM(SIZE, 2, input_activation="softmax", norm="none", **F64, **o),
     "srwm, norm on the input": lambda **o: SRWM(SIZE, 2, norm="input", **F64, **o),
+    "linear, gated": lambda **o: SelfReferentialLinear(
+        SIZE, 6, num_heads=2, learning_rates=1, forget_gates=1, difference_clip=0.2, **F64, **o
+    ),
+    "srwm, gated": lambda **o: SRWM(SIZE, 2, **GATED, **F64, **o),
+    "srwm, gated, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **GATED, **F64, **o),
     "srwm, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **F64, **o),
     "deltanet": lambda **o: DeltaNet(SIZE, 2, **F64, **o),
     "deltanet, elu": lambda **o: DeltaNet(

@@ -22,6 +22,7 @@ from srwm.nn._delta_heads import split_delta_heads
 from srwm.nn._feature_maps import activate_input
 from srwm.nn._periodic import periodic_reset
 from srwm.ops._checks import state_dtype
+from srwm.ops.self_referential._options import Options
 
 from ._trace import Step, trace_delta_rule, trace_fixed, trace_self_referential
 
@@ -97,6 +98,8 @@ class Site:
     """Rows of the matrix of a head."""
     learning_rates: int
     """How many each head has."""
+    forget_gates: int
+    """How many each head has."""
     dtype: torch.dtype
     """What its changes are kept in."""
     module: Any
@@ -117,7 +120,8 @@ class Site:
         inputs = [each.to(call.dtype) for each in call.inputs]
         weight, start = call.weight.to(call.dtype), call.start()
         if self.kind == "self_referential":
-            return trace_self_referential(inputs[0], weight, start, call.reset, self.learning_rates)
+            options = Options(*(getattr(self.module, name) for name in Options._fields))
+            return trace_self_referential(inputs[0], weight, start, call.reset, options)
         if self.kind == "delta_rule":
             q, k, v, beta = inputs
             return trace_delta_rule(q, k, v, beta, start, call.reset)
@@ -150,7 +154,7 @@ def find_sites(model: nn.Module) -> list[Site]:
             sites.append(_delta_rule(name, module, module.projection.weight))
         elif isinstance(module, FakeSRWM):
             heads, head_dim, _ = module.weight.shape
-            place = (("y",), (head_dim,), heads, head_dim, 0, state_dtype(module.weight), module)
+            place = (("y",), (head_dim,), heads, head_dim, 0, 0, state_dtype(module.weight), module)
             sites.append(Site(name or "layer", "fixed", *place))
         elif isinstance(module, SelfReferentialLinear) and module not in inner:
             sites.append(_self_referential(name, module))
@@ -158,13 +162,14 @@ def find_sites(model: nn.Module) -> list[Site]:
 
 
 def _self_referential(name: str, module: SelfReferentialLinear) -> Site:
-    parts = ("y", "q", "k", "beta")
-    sizes = (module.num_heads, module.head_dim, module.learning_rates, state_dtype(module.weight))
+    parts = ("y", "q", "k", "beta", "forget")[: len(module.columns)]
+    gates = module.forget_gates
+    sizes = (module.num_heads, module.head_dim, module.learning_rates, gates, state_dtype(module.weight))
     return Site(name or "layer", "self_referential", parts, module.columns, *sizes, module)
 
 
 def _delta_rule(name: str, module: DeltaNet | SRDeltaNet, weight: Tensor) -> Site:
-    sizes = (module.num_heads, module.head_dim, 1, state_dtype(weight))
+    sizes = (module.num_heads, module.head_dim, 1, 0, state_dtype(weight))
     return Site(name or "layer", "delta_rule", ("fast",), (module.head_dim,), *sizes, module)
 
 
