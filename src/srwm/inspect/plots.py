@@ -52,8 +52,7 @@ def plot_learning_rates(inspection: Inspection, out: Path, *, paper_band: bool =
             panel.fill_between(record.step, *limits, color=series.colour, alpha=strength, linewidth=0)
         panel.plot(record.step, series.values.mean(dim=1), color=series.colour, linewidth=1.8, **_dots(record, 4))
         if series.is_gate:
-            panel.set_yscale("log")
-            panel.yaxis.set_minor_formatter("")
+            _log_of_percent(panel)
         else:
             panel.set_ylim(0, 1)
         calm(panel)
@@ -70,7 +69,8 @@ def plot_rates_by_head(inspection: Inspection, out: Path) -> None:
         InputError: if no layer changes, or the picture cannot be drawn.
     """
     records = _changing(inspection)
-    height = 0.11 * max(len(record.heads) for record in records) + 0.9
+    # Few heads, too, have a name as long as that of a layer beside them.
+    height = max(2.0, 0.11 * max(len(record.heads) for record in records) + 0.9)
     figure, panels = new_figure(
         len(records), _widest(records), (_panel_width(records), height), sharex="row", sharey="row"
     )
@@ -140,6 +140,16 @@ def _each_series(
             if not series.is_gate and panel is not row[0]:
                 panel.tick_params(labelleft=False)
         row[0].set_ylabel(layer_title(inspection, record).replace(": ", "\n"), fontsize="small", color=INK)
+
+
+def _log_of_percent(panel: "Axes") -> None:
+    """Give a panel of small shares a logarithmic axis, with a few numbers on it even where they are much alike."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+    panel.yaxis.set_minor_locator(LogLocator(subs=()))
 
 
 def _and_gates(records: list[MatrixRecord]) -> str:
