@@ -68,8 +68,8 @@ def test_a_file_of_a_model_of_streams_computes_what_its_step_computes(stream_fil
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_of_gated_models_compute_what_the_models_compute_over_many_steps(kind):
-    model = KINDS[kind]("srwm", memory_options=GATED)
+def test_files_of_gated_and_convolved_models_compute_what_the_models_compute_over_many_steps(kind):
+    model = KINDS[kind]("srwm", memory_options={**GATED, "convolution": 4})
     made = exported(model, *FORMATS)
     for form, content in made.files.items():
         run = FORMATS[form].open(content, made.step)

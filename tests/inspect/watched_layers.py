@@ -2,7 +2,7 @@
 
 import torch
 
-from srwm.nn import SRWM, DeltaNet, FakeSRWM, SelfReferentialLinear, SRDeltaNet
+from srwm.nn import SRWM, ConvolvedState, DeltaNet, FakeSRWM, SelfReferentialLinear, SRDeltaNet
 
 SIZE = 8
 F64 = {"dtype": torch.float64}
@@ -21,6 +21,8 @@ LAYERS = {
     "srwm, gated": lambda **o: SRWM(SIZE, 2, **GATED, **F64, **o),
     "srwm, gated, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **GATED, **F64, **o),
     "srwm, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **F64, **o),
+    "srwm, convolved": lambda **o: SRWM(SIZE, 2, convolution=4, **F64, **o),
+    "deltanet, convolved": lambda **o: DeltaNet(SIZE, 2, convolution=4, **F64, **o),
     "deltanet": lambda **o: DeltaNet(SIZE, 2, **F64, **o),
     "deltanet, elu": lambda **o: DeltaNet(
         SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5, norm="none", **F64, **o
@@ -41,6 +43,7 @@ def resets(b=3, t=7):
 
 def changes(state):
     """The change of each matrix in the state of a layer, first to last."""
+    state = state.memory if isinstance(state, ConvolvedState) else state
     if hasattr(state, "slow"):
         return [state.slow.change, state.fast_weight]
     return [state.change if hasattr(state, "change") else state.fast_weight]

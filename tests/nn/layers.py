@@ -40,12 +40,21 @@ LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "deltanet": lambda: DeltaNet(SIZE, 2),
     "deltanet, elu": lambda: DeltaNet(SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5),
     "sr_deltanet": lambda: SRDeltaNet(SIZE, 2),
+    "srwm, convolved": lambda: SRWM(SIZE, 2, convolution=4),
+    "srwm, gated, reset every 3, convolved": lambda: SRWM(
+        SIZE, 2, norm="input", input_projection=True, convolution=3, reset_every=3, **GATED
+    ),
+    "deltanet, convolved": lambda: DeltaNet(SIZE, 2, convolution=4),
+    "deltanet, convolved far": lambda: DeltaNet(SIZE, 2, norm="none", convolution=11),
     "fake_srwm": lambda: FakeSRWM(SIZE, 2),
     "lstm": lambda: LSTM(SIZE, 5, num_layers=2),
     "feed_forward": lambda: FeedForward(SIZE, 6),
     "block": lambda: Block(SRWM(SIZE, 2), FeedForward(SIZE, 6)),
     "model of srwm": lambda: SequenceModel(SIZE, 3, memory="srwm", **SMALL),
     "model of deltanet": lambda: SequenceModel(SIZE, 3, memory="deltanet", **SMALL),
+    "model of convolved srwm": lambda: SequenceModel(
+        SIZE, 3, memory="srwm", memory_options={"convolution": 4}, **SMALL
+    ),
     "model of lstm": lambda: SequenceModel(SIZE, 3, memory="lstm", **SMALL),
     "model of feed_forward": lambda: SequenceModel(SIZE, 3, memory="feed_forward", **SMALL),
     "model of none": lambda: SequenceModel(SIZE, 3, memory="none"),

@@ -10,13 +10,12 @@ from torch.utils.hooks import RemovableHandle
 
 from srwm.nn import (
     SRWM,
+    ConvolvedState,
     DeltaNet,
-    DeltaNetState,
     FakeSRWM,
     SelfReferentialLinear,
     SelfReferentialState,
     SRDeltaNet,
-    SRDeltaNetState,
 )
 from srwm.nn._delta_heads import split_delta_heads
 from srwm.nn._feature_maps import activate_input
@@ -205,14 +204,19 @@ def _listen_to_delta_rule(module: DeltaNet | SRDeltaNet, tell: Callable[[Call], 
         projected[:] = [output[0] if isinstance(output, tuple) else output]
 
     @torch.no_grad()
-    def hook(_: nn.Module, args: Any, kwargs: Any, output: tuple[Tensor, DeltaNetState | SRDeltaNetState]) -> None:
+    def hook(_: nn.Module, args: Any, kwargs: Any, output: tuple[Tensor, Any]) -> None:
         _x, state, reset = _arguments(*args, **kwargs)
         heads = split_delta_heads(projected.pop(), module.num_heads, feature_map, eps)
-        after = output[1].fast_weight
-        before = None if state is None else state.fast_weight
+        after = _memory_of(output[1]).fast_weight
+        before = None if state is None else _memory_of(state).fast_weight
         tell(Call(tuple(heads), after.new_zeros(after.shape[1:]), state is None, before, after, reset, None))
 
     return [programmer.register_forward_hook(note), module.register_forward_hook(hook, with_kwargs=True)]
+
+
+def _memory_of(state: Any) -> Any:
+    """The state of the heads of a layer that may have a convolution before them."""
+    return state.memory if isinstance(state, ConvolvedState) else state
 
 
 def _listen_to_fixed(module: FakeSRWM, tell: Callable[[Call], None]) -> list[RemovableHandle]:

@@ -25,6 +25,9 @@ class DeltaNet(ResidualLayer[DeltaNetState]):
         feature_map_eps: added to the sum that "elu_sum" divides by: 0, or 1e-5 in the authors' reinforcement learning.
         norm: where the LayerNorm stands, as in `SRWM`; "input" is the authors' choice.
         dropout: probability of dropping an output of the projection.
+        convolution: width of a short causal convolution of each channel, with SiLU behind it, between the norm and the
+            heads: they then read a few inputs at once. 0 for none, else at least 2 (4 is usual). The state is then a
+            `ConvolvedState`: the layer's own, and the last inputs.
         backend: which kernel runs; see `srwm.ops.delta_rule`.
         device: where the parameters are made.
         dtype: dtype of the parameters.
@@ -42,6 +45,7 @@ class DeltaNet(ResidualLayer[DeltaNetState]):
         feature_map_eps: float = 0.0,
         norm: Norm = "input",
         dropout: float = 0.0,
+        convolution: int = 0,
         backend: Backend = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -51,7 +55,7 @@ class DeltaNet(ResidualLayer[DeltaNetState]):
         check_word("backend", backend, Backend)
         if feature_map_eps and feature_map == "softmax":
             raise ValueError(f'feature_map_eps={feature_map_eps} has no place in a softmax; take feature_map="elu_sum"')
-        super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
+        super().__init__(hidden_size, norm=norm, dropout=dropout, convolution=convolution, device=device, dtype=dtype)
         self.num_heads = num_heads
         self.head_dim = hidden_size // num_heads
         self.feature_map = feature_map
@@ -79,10 +83,10 @@ class DeltaNet(ResidualLayer[DeltaNetState]):
         check_state_part("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]", x)
         return state.fast_weight
 
-    def initial_state(
-        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    def initial_memory(
+        self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None
     ) -> DeltaNetState:
-        """Return the state of `batch_size` new episodes; it is kept in float32 or, for float64, float64."""
+        """Return the fast weights of `batch_size` new episodes."""
         weight = self.projection.weight
         device = weight.device if device is None else device
         dtype = state_dtype(weight) if dtype is None else dtype
