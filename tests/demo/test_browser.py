@@ -8,7 +8,8 @@ from PIL import Image
 
 from srwm.demo.drawing import LOOKS, draw_image
 
-from .small import CROSS, HOOK, NAME, RING, ROOF, SHAPE, STROKES, WAVE, WAYS
+from .conftest import serving
+from .small import CROSS, HOOK, NAME, RING, ROOF, SHAPE, STROKES, WAVE, WAYS, small_model
 
 pytest.importorskip("selenium", reason="runs where selenium is installed")
 from selenium.webdriver.common.keys import Keys
@@ -256,3 +257,17 @@ def test_it_is_light_by_day_and_dark_by_night(view):
     assert light > 200
     assert brightness(view.picture()) < 60
     assert view.script(ink) != light_ink
+
+
+def test_a_gated_network_shows_what_it_forgets(browser):
+    with serving(small_model(memory_options={"forget_gates": 2, "key_map": "l2"})) as port:
+        view = View(browser, f"http://127.0.0.1:{port}/")
+        view.open()
+        assert view.texts(".map:first-child .letters span")[:5] == ["y", "q", "k", "β", "f"]
+        assert view.texts(".layer:first-child .rate b") == ["y", "q", "k", "β", "y", "rest"]
+        view.teach(0, RING)
+        view.wait(lambda: "\N{EN DASH}" not in view.texts(".rate .number"))
+        shares = [text for text in view.texts(".rate .number") if text.endswith("%")]
+        assert len(shares) == 4
+        assert all(0.01 <= float(text.removesuffix("%")) <= 10 for text in shares)
+        assert view.errors() == []

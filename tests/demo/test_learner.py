@@ -2,12 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
 from srwm.demo.drawing import LOOKS, draw_image
 from srwm.demo.learner import Layer, Learner, Moment
 from srwm.demo.session import Session
+from srwm.demo.views import model_view, moment_view
 from srwm.errors import RunError
 from srwm.ops._checks import state_dtype
 from srwm.ops.self_referential._options import Options
@@ -59,7 +61,12 @@ def test_changes_are_those_of_the_state():
     assert not any(layer.change.any() for layer in learner.start.layers)
 
 
-@pytest.mark.parametrize("options", [{}, {"learning_rates": 1}, {"input_activation": "softmax"}, {"reset_every": 2}])
+GATED = {"forget_gates": 2, "key_map": "l2", "forget_bias": -1.0, "forget_max": 0.5}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"learning_rates": 1}, {"input_activation": "softmax"}, {"reset_every": 2}, GATED]
+)
 def test_rates_are_those_by_which_the_matrices_change(options):
     """With these rates and no others, the rule of the paper leads from one moment to the next."""
     model = small_model(memory_options=options)
@@ -78,12 +85,41 @@ def test_rates_are_those_by_which_the_matrices_change(options):
         heads = inputs[step][0, 0].unflatten(-1, (matrix.num_heads, matrix.head_dim))
         heads = heads.softmax(-1) if "input_activation" in options else heads
         weight = matrix.weight.detach() + change
-        beta = torch.einsum("hd,hdm->hm", heads, weight)[:, -number:].sigmoid()
-        assert torch.allclose(rates, beta, atol=1e-6)
+        *_, beta, forget = torch.einsum("hd,hdm->hm", heads, weight).split([24, number, matrix.forget_gates], dim=-1)
+        assert torch.allclose(rates, beta.sigmoid(), atol=1e-6)
+        lets_go = matrix.forget_min + (matrix.forget_max - matrix.forget_min) * (forget + matrix.forget_bias).sigmoid()
+        assert torch.allclose(after.layers[0].forget, lets_go, atol=1e-6)
+        rule = {name: value for name, value in options.items() if name in Options._fields}
         _, end = self_referential_reference(
-            heads[None, None], matrix.weight.detach(), change[None], None, Options(number)
+            heads[None, None], matrix.weight.detach(), change[None], None, Options(**rule)
         )
         assert torch.allclose(end[0], after.layers[0].change, atol=1e-6)
+
+
+def test_the_page_is_told_what_gates_let_go_of():
+    learner = Learner(small_model(memory_options=GATED))
+    described = model_view("gated", learner, LOOKS["strokes"])["layers"]
+    assert (
+        described
+        == [
+            {
+                "heads": 2,
+                "rows": 8,
+                "columns": [8, 8, 8, 4, 2],
+                "learning_rates": 4,
+                "forget_gates": 2,
+                "forget_max": 0.5,
+            }
+        ]
+        * 2
+    )
+    moments = taught(learner)
+    assert {layer["forget"] for layer in moment_view(moments[0])} == {None}
+    for layer, shown in zip(moments[-1].layers, moment_view(moments[-1]), strict=True):
+        np.testing.assert_allclose(shown["forget"], layer.forget.numpy(), atol=1e-6)
+        assert layer.forget.shape == (2, 2)
+    plain = taught(Learner(small_model()))[-1]
+    assert [shown["forget"] for shown in moment_view(plain)] == [[[], []]] * 2
 
 
 def test_a_drawing_without_a_label_changes_the_matrices_too():

@@ -27,6 +27,9 @@ MEMORIES = (
     "none",
 )
 
+GATED = {"forget_gates": 2, "key_map": "l2", "difference_clip": 1.0, "input_projection": True, "forget_bias": -1.0}
+"""Every option of a gated SRWM; it forgets so much that it shows within a few steps."""
+
 
 @contextlib.contextmanager
 def as_installed() -> Iterator[None]:

@@ -15,7 +15,7 @@ import srwm.deploy.folder
 from srwm.deploy import FORMATS, largest_difference, step_of, trace, write_folder
 from srwm.errors import InputError, RunError
 
-from .small import MEMORIES, agent, agent_of_four_memories, as_installed, few_shot, stream
+from .small import GATED, MEMORIES, agent, agent_of_four_memories, as_installed, few_shot, stream
 from .test_steps import inputs_of
 
 KINDS = {"few-shot": few_shot, "stream": stream, "agent": agent}
@@ -43,10 +43,10 @@ def stream_files():
     return exported(model, "onnx")
 
 
-def assert_agreement(step, run, rows):
-    """Take five steps with a state carried by each, and compare all that comes out."""
+def assert_agreement(step, run, rows, times=5):
+    """Take steps with a state carried by each, and compare all that comes out."""
     ours = theirs = step.initial_state(rows)
-    for given in inputs_of(step, rows, times=5, seed=rows):
+    for given in inputs_of(step, rows, times, seed=rows):
         *answers, ours = step(*given, ours)
         outputs, theirs = run(given, theirs)
         assert list(ours) == list(theirs)
@@ -65,6 +65,16 @@ def test_a_file_of_a_model_of_streams_computes_what_its_step_computes(stream_fil
     run = FORMATS["onnx"].open(stream_files.files["onnx"], stream_files.step)
     for rows in (1, 2, 5):
         assert_agreement(stream_files.step, run, rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_of_gated_and_convolved_models_compute_what_the_models_compute_over_many_steps(kind):
+    model = KINDS[kind]("srwm", memory_options={**GATED, "convolution": 4})
+    made = exported(model, *FORMATS)
+    for form, content in made.files.items():
+        run = FORMATS[form].open(content, made.step)
+        for rows in (1, 3):
+            assert_agreement(made.step, run, rows, times=60)
 
 
 def test_the_onnx_graph_has_named_tensors_one_batch_axis_and_standard_operators(agent_files, stream_files):

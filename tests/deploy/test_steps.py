@@ -6,8 +6,11 @@ import torch
 from srwm.deploy import step_of
 from srwm.nn import SelfReferentialLinear, named_tensors
 
-from .small import MEMORIES, agent, agent_of_four_memories, few_shot, stream
+from .small import GATED, MEMORIES, agent, agent_of_four_memories, few_shot, stream
 
+CONVOLVED = {"convolution": 4}
+CHANGED = [("srwm", GATED), ("srwm", CONVOLVED), ("deltanet", CONVOLVED)]
+"""Memories with other options than their defaults."""
 TIGHT = {"rtol": 0, "atol": 1e-6}
 
 
@@ -25,9 +28,9 @@ def run(step, inputs):
     return outputs, state
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_few_shot_step_predicts_and_then_learns_where_there_is_a_label(memory):
-    model = few_shot(memory)
+@pytest.mark.parametrize(("memory", "options"), [*((memory, {}) for memory in MEMORIES), *CHANGED])
+def test_a_few_shot_step_predicts_and_then_learns_where_there_is_a_label(memory, options):
+    model = few_shot(memory, memory_options=options)
     step = step_of(model)
     inputs = inputs_of(step, rows=2, times=4)
     outputs, end = run(step, inputs)
@@ -43,9 +46,9 @@ def test_a_few_shot_step_predicts_and_then_learns_where_there_is_a_label(memory)
                 torch.testing.assert_close(end[name][row], tensor[0], **TIGHT)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_stream_step_answers_as_observe_does(memory):
-    model = stream(memory)
+@pytest.mark.parametrize(("memory", "options"), [*((memory, {}) for memory in MEMORIES), *CHANGED])
+def test_a_stream_step_answers_as_observe_does(memory, options):
+    model = stream(memory, memory_options=options)
     step = step_of(model)
     inputs = inputs_of(step, rows=2, times=4)
     outputs, _ = run(step, inputs)
@@ -57,9 +60,9 @@ def test_a_stream_step_answers_as_observe_does(memory):
             torch.testing.assert_close(probabilities[row], wanted, **TIGHT)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_an_agent_step_says_what_the_agent_says_of_the_whole_sequence(memory):
-    model = agent(memory)
+@pytest.mark.parametrize(("memory", "options"), [*((memory, {}) for memory in MEMORIES), *CHANGED])
+def test_an_agent_step_says_what_the_agent_says_of_the_whole_sequence(memory, options):
+    model = agent(memory, memory_options=options)
     step = step_of(model)
     inputs = inputs_of(step, rows=3, times=5)
     outputs, _ = run(step, inputs)
@@ -101,6 +104,10 @@ def test_the_state_has_a_name_for_each_tensor_and_none_for_counters_that_do_not_
         "state.1.slow.change",
     ]
     assert [slot.name for slot in step_of(agent(detach_every_step=True)).state] == ["state.0.change"]
+    assert {slot.name: slot.shape for slot in step_of(few_shot("deltanet", memory_options=CONVOLVED)).state} == {
+        "state.0.memory.fast_weight": (2, 4, 4),
+        "state.0.recent": (3, 8),
+    }
     assert step_of(few_shot("feed_forward")).state == ()
 
 

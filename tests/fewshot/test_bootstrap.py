@@ -111,6 +111,15 @@ def test_every_memory_has_its_parts_and_the_whole_state_is_in_them(memory, numbe
     assert state_distance(network.sequence, state, shifted) > 0
 
 
+@pytest.mark.parametrize(("memory", "number"), [("srwm", 4), ("deltanet", 1)])
+def test_what_a_convolution_saw_last_is_no_part(memory, number):
+    network = model(model={"memory": memory, "num_layers": 1, "memory_options": {"convolution": 4}})
+    state = network.learn_features(*inputs(network)[0])
+    parts = sub_matrices(network.sequence, state)
+    assert len(parts) == number
+    assert sum(part.numel() for part in parts) == state.layers[0].memory[0].numel()
+
+
 def test_one_learning_rate_for_all_columns_is_split_off_too():
     network = model(model={"memory_options": {"learning_rates": 1}})
     parts = sub_matrices(network.sequence, network.learn_features(*inputs(network)[0]))

@@ -32,8 +32,20 @@ def test_terms_sum_to_the_output(name, every):
             assert torch.equal(found.y, total)
 
 
-# A record does not say what has decayed since, so of a gated DeltaNet a term is what a step changed in all.
-@pytest.mark.parametrize("name", [name for name in CHANGING if "gated" not in name])
+def kept(record, row):
+    """What the gate of the y columns leaves at step t, when it is read, of what was written at step s [t, s, h]."""
+    steps = len(record.step)
+    kept = torch.ones(steps, steps, len(record.heads), dtype=torch.float64)
+    if record.forget_gates:
+        # A delta rule is read after the decay of its own step, a self-referential matrix before.
+        last = 1 if record.kind == "delta_rule" else 0
+        for t in range(steps):
+            for s in range(t - 1 + last):
+                kept[t, s] = (1 - record.forget[row, s + 1 : t + last, :, 0]).prod(dim=0)
+    return kept
+
+
+@pytest.mark.parametrize("name", CHANGING)
 def test_a_term_is_what_was_written_weighted_by_the_key(name):
     for record in recorded(LAYERS[name]()):
         found = attribute(record, row=1)
@@ -43,7 +55,7 @@ def test_a_term_is_what_was_written_weighted_by_the_key(name):
         own = record.kind == "delta_rule"
         seen = (steps <= steps[:, None]) if own else (steps < steps[:, None])
         seen &= record.episode[1] == record.episode[1][:, None]
-        expected = torch.einsum("tsh,she->tshe", weight * seen[..., None], written)
+        expected = torch.einsum("tsh,she->tshe", weight * seen[..., None] * kept(record, row=1), written)
         assert (found.past - expected).abs().max() < 1e-12
         assert (found.past[~seen].abs() < 1e-15).all()
 
@@ -56,6 +68,18 @@ def test_what_an_episode_began_with_is_a_term_of_its_own():
     for row in range(3):
         for t, episode in enumerate(record.episode[row].tolist()):
             assert bool(found[row][t].abs().max() > 0) == (episode in began[row])
+
+
+def test_with_gates_what_an_episode_began_with_fades():
+    record = recorded(LAYERS["srwm, gated"]())[0]
+    fading = record.start_row.tolist().index(1)
+    places = (record.episode[1] == record.start_episode[fading]).nonzero()[:, 0]
+    assert len(places) > 1
+    held = record.start[fading, ..., : record.columns[0]]
+    for place in places.tolist():
+        wanted = torch.einsum("hd,hde->he", record.read[1, place], held)
+        assert (attribute(record, row=1, at=[place]).carried[0] - wanted).abs().max() < 1e-12
+        held = held * (1 - record.forget[1, place, :, 0])[:, None, None]
 
 
 def test_steps_may_be_chosen():

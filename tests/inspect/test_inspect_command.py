@@ -78,6 +78,32 @@ def test_a_model_of_streams_is_watched_measured_and_drawn(stream, tmp_path, caps
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*PICTURES, "film.gif"}
 
 
+GATED = {"forget_gates": 2, "key_map": "l2", "input_projection": True, "difference_clip": 5.0}
+
+
+def test_gated_models_of_both_kinds_are_watched_measured_and_drawn(images, tmp_path, capsys):
+    source = f"folder:{images}"
+    options = {"memory": "srwm", "memory_options": GATED}
+    export_model(tiny.model(task={"source": source}, model=options), tmp_path / "few", **ABOUT)
+    streams = tiny_streams.model(stream={"sources": (source, f"{source}+inverted")}, model=options)
+    export_stream_model(streams, tmp_path / "stream", **ABOUT)
+    for name in ("few", "stream"):
+        status, out, _ = run([tmp_path / name, "--out", tmp_path / f"{name}-out", "--film", "--save"], capsys)
+        assert status == 0
+        assert out.count("Forgotten a step") == len(Inspection.load(tmp_path / f"{name}-out"))
+        files = {*PICTURES, "film.gif", "record.json", "record.safetensors"}
+        assert {path.name for path in (tmp_path / f"{name}-out").iterdir()} == files
+        for record in Inspection.load(tmp_path / f"{name}-out"):
+            assert record.parts == ("y", "q", "k", "beta", "forget")
+            assert record.forget.shape[-1] == 2
+            assert record.deviation < 1e-5
+        found = json.loads(run([tmp_path / name, "--no-plots", "--json"], capsys)[1])
+        for matrix in found["matrices"]:
+            assert 1e-4 < matrix["parts"]["y"]["forget"]["mean"] < 0.1
+            assert matrix["parts"]["forget"]["rate"] == matrix["parts"]["beta"]["rate"]
+            assert 0 < matrix["key_entropy"] <= 1
+
+
 def test_json_holds_the_numbers_and_the_seed_changes_them(few_shot, capsys):
     words = [few_shot, "--json", "--no-plots", "--episodes", 4, "--questions", 2, "--shots", 2, "--split", "validation"]
     status, out, _ = run(words, capsys)

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 import torch
+from rich.console import Console
 from watched_layers import CHANGING, LAYERS, SIZE, inputs
 
 import srwm.inspect
 import srwm.inspect.recorder
 from srwm.errors import InputError, RunError
-from srwm.inspect import Recorder, inspect_call
+from srwm.inspect import Inspection, Recorder, inspect_call
 from srwm.inspect.measures import effective_rank, entropy, singular_values
-from srwm.inspect.summary import summarise
+from srwm.inspect.summary import summarise, summary_table
 from srwm.nn import SRWM, DeltaNet, FakeSRWM
 from srwm.nn._delta_heads import read_delta_heads, split_delta_heads
 
@@ -54,6 +55,14 @@ def test_entropy_goes_from_a_single_one_to_all_alike_whatever_their_sum():
     assert entropy(torch.tensor([0.0, 2.0, 0.0])).item() == 0
     assert entropy(torch.full((2, 8), 0.1)).tolist() == pytest.approx([math.log(8)] * 2)
     assert entropy(torch.zeros(3)).item() == 0
+
+
+def test_the_entropy_of_keys_of_unit_length_is_that_of_the_sizes_of_their_entries():
+    record = record_of(LAYERS["srwm, gated"]())
+    assert record.key.min() < 0
+    sizes = record.key.abs() / record.key.abs().sum(dim=-1, keepdim=True)
+    assert torch.allclose(record.key_entropy, -(sizes * sizes.log()).sum(dim=-1))
+    assert bool((record.query_entropy > 0).all() & (record.query_entropy <= math.log(4)).all())
 
 
 def test_sizes_and_singular_values_are_those_of_each_part():
@@ -111,6 +120,9 @@ def test_rates_belong_to_parts_or_serve_all():
     four, one = record_of(LAYERS["linear"]()), record_of(LAYERS["linear, one rate"]())
     assert torch.equal(four.rates_of("k"), four.beta[..., 2])
     assert torch.equal(one.rates_of("k"), one.beta[..., 0])
+    gated = record_of(LAYERS["srwm, gated"]())
+    assert torch.equal(gated.rates_of("forget"), gated.rates_of("beta"))
+    assert torch.equal(gated.rates_of("forget"), gated.beta[..., 3])
     with pytest.raises(InputError, match="has no part 'fast'; it has y, q, k, beta"):
         four.rates_of("fast")
 
@@ -142,6 +154,33 @@ def test_the_summary_holds_means_and_ranges():
     assert found["moved"] == pytest.approx(record.moved[:, -1].mean().item())
     assert 0 < found["key_entropy"] <= 1
     assert (found["steps"], found["rows"], found["heads"]) == (5, 3, 2)
+
+
+def test_the_summary_names_what_the_gates_let_go_of(capsys):
+    layer = LAYERS["srwm, gated"]()
+    with torch.no_grad():
+        _, inspection = inspect_call(layer, [inputs()])
+    (found,), (record,) = summarise(inspection), inspection
+    for part, gate in (("y", 0), ("q", 1), ("beta", 1), ("forget", 1)):
+        gates = record.forget[..., gate]
+        assert found["parts"][part]["forget"] == pytest.approx(
+            {"mean": gates.mean().item(), "min": gates.min().item(), "max": gates.max().item()}
+        )
+    Console(width=80).print(summary_table(record))
+    shown = " ".join(capsys.readouterr().out.split())
+    parts = [
+        f"{gate.mean().item():.2%} ({gate.min().item():.2%} to {gate.max().item():.2%}) of {name}"
+        for gate, name in zip(record.forget.unbind(-1), ("the y columns", "all others"), strict=True)
+    ]
+    assert f"Forgotten a step: {', '.join(parts)}." in shown
+    assert "inf" not in shown
+
+
+def test_the_summary_of_a_layer_without_gates_has_no_column_for_them(capsys):
+    record = record_of(LAYERS["srwm"]())
+    Console(width=120).print(summary_table(record))
+    assert "Forgotten" not in capsys.readouterr().out
+    assert summarise(Inspection((record,), 1))[0]["parts"]["y"]["forget"] is None
 
 
 def test_a_record_is_found_by_place_and_by_name():

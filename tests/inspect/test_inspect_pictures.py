@@ -2,18 +2,20 @@
 
 import itertools
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import imageio_ffmpeg
 import numpy as np
 import pytest
 import torch
+from matplotlib.text import Text
 from PIL import Image, ImageSequence
 from watched_layers import LAYERS, SIZE, inputs
 
 from srwm.errors import InputError
 from srwm.inspect import Inspection, Recorder, inspect_call
-from srwm.inspect.film import _frames, write_film
+from srwm.inspect.film import _Film, _frames, write_film
 from srwm.inspect.plots import plot_change, plot_heads, plot_learning_rates, plot_ranks, plot_rates_by_head
 from srwm.nn import FakeSRWM, SequenceModel
 
@@ -48,6 +50,35 @@ def test_a_single_step_of_a_single_head_can_be_drawn(plot, tmp_path):
         layer(inputs(2, 1))
     plot(recorder.finish(), tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("name", ["linear, gated", "srwm, gated"])
+def test_pictures_of_gated_layers_are_drawn(plot, name, tmp_path):
+    plot(inspected(name, 9), tmp_path / "picture.png")
+    assert len(np.unique(pixels(tmp_path / "picture.png").reshape(-1, 3), axis=0)) > 20
+
+
+@pytest.mark.parametrize("plot", [plot_learning_rates, plot_rates_by_head, plot_heads])
+def test_what_gates_let_go_of_stands_beside_the_learning_rates(plot, tmp_path):
+    inspection = inspected("srwm, gated", 9)
+    (record,) = inspection
+    more = replace(record, forget=record.forget * torch.linspace(1, 1.5, 9).double()[:, None, None])
+    for each, name in ((record, "one"), (more, "other")):
+        plot(Inspection((each,), 1), tmp_path / f"{name}.png")
+    one, other = pixels(tmp_path / "one.png"), pixels(tmp_path / "other.png")
+    assert one.shape == other.shape
+    assert (one != other).any()
+
+
+def test_a_film_of_gated_layers_names_their_columns_and_what_they_let_go_of():
+    (record,) = inspected("srwm, gated")
+    film = _Film(record, 1.0, "title", with_image=False)
+    film.draw(record.change[0, 2], [0.5] * 4, record.forget[0, 2].mean(dim=0).tolist(), "step 3", None, None)
+    words = [text.get_text() for text in film._figure.findobj(Text)]
+    assert {"y", "q", "k", "β", "f"} <= set(words)
+    shares = 100 * record.forget[0, 2].mean(dim=0)
+    assert f"forgotten:\n{shares[0]:.2g} % of y\n{shares[1]:.2g} % of all others" in words
 
 
 def test_the_range_of_the_paper_is_marked_on_request(tmp_path):

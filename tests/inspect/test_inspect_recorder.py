@@ -61,6 +61,59 @@ def test_outputs_queries_keys_and_rates_follow_the_equations_at_each_step(name):
         before = record.change[:, t]
 
 
+@pytest.mark.parametrize("name", ["linear, gated", "srwm, gated"])
+def test_what_gates_let_go_of_follows_the_equations_at_each_step(name):
+    layer, x, reset = LAYERS[name](), inputs(), resets()
+    with torch.no_grad(), Recorder(layer) as recorder:
+        layer(x, reset=reset)
+    (record,) = recorder.finish()
+    matrix = getattr(layer, "self_referential", layer)
+    span = matrix.forget_max - matrix.forget_min
+    before = torch.zeros_like(record.change[:, 0])
+    for t in range(7):
+        before = before.masked_fill(reset[:, t, None, None, None], 0)
+        z = torch.einsum("bhd,bhdm->bhm", record.read[:, t], matrix.weight + before)[..., -matrix.forget_gates :]
+        forget = matrix.forget_min + span * (z + matrix.forget_bias).sigmoid()
+        assert close(record.forget[:, t], forget)
+        kept = torch.ones_like(before)
+        y, others = record.columns_of("y"), slice(record.columns[0], None)
+        kept[..., y] -= record.forget_of("y")[:, t, :, None, None]
+        for part in record.parts[1:]:
+            assert torch.equal(record.forget_of(part), record.forget[..., -1])
+        kept[..., others] -= record.forget[:, t, :, -1, None, None]
+        grown = kept * before + torch.einsum("bhd,bhm->bhdm", record.key[:, t], record.write[:, t])
+        assert close(record.change[:, t], grown)
+        before = record.change[:, t]
+    assert record.forget.std() > 1e-3
+
+
+def test_what_is_kept_of_a_beginning_is_counted_over_all_steps_recorded_or_not():
+    layer, x, reset = LAYERS["srwm, gated"](), inputs(3, 40), resets(3, 40)
+    limit = 9 * Recorder(layer).bytes_per_step(3)
+    with torch.no_grad(), Recorder(layer) as all_of_it, Recorder(layer, max_bytes=limit) as recorder:
+        _, state = layer(x[:, :23], reset=reset[:, :23])
+        layer(x[:, 23:], state, reset=reset[:, 23:])
+    (whole,), (part,) = all_of_it.finish(), recorder.finish()
+    assert recorder.every == 8
+    assert torch.equal(part.log_kept, whole.log_kept[:, part.step - 1])
+    left = torch.ones(3, 2, 2, dtype=torch.float64)
+    for t in range(40):
+        left = left.masked_fill(reset[:, t, None, None], 1.0) * (1 - whole.forget[:, t])
+        assert close(whole.log_kept[:, t], left.log())
+
+
+def test_layers_without_gates_have_no_share_that_is_forgotten():
+    for name in ("srwm", "sr_deltanet", "fake_srwm"):
+        layer = LAYERS[name]()
+        with torch.no_grad(), Recorder(layer) as recorder:
+            layer(inputs())
+        for record in recorder.finish():
+            assert record.forget.shape == record.log_kept.shape == (3, 7, 2, 0)
+            assert "forget" not in record.parts
+            with pytest.raises(InputError, match="has no forget gates"):
+                record.forget_of(record.parts[0])
+
+
 @pytest.mark.parametrize("name", [name for name in LAYERS if not name.startswith("linear")])
 def test_projected_outputs_of_the_heads_and_the_residual_are_the_output_of_the_layer(name):
     layer, x, reset = LAYERS[name](), inputs(), resets()
@@ -208,9 +261,19 @@ def test_chosen_rows_layers_heads_and_steps_are_cut_from_the_whole_record():
 
 
 @pytest.mark.parametrize("matrices", [True, False])
-@pytest.mark.parametrize("memory", ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "fake_srwm"])
-def test_a_step_takes_the_bytes_that_were_said(memory, matrices):
-    model = SequenceModel(SIZE, 3, memory=memory, hidden_size=8, num_heads=2, ff_size=8)
+@pytest.mark.parametrize(
+    ("memory", "options"),
+    [
+        ("srwm", {}),
+        ("srwm", {"forget_gates": 2}),
+        ("deltanet", {}),
+        ("gated_deltanet", {}),
+        ("sr_deltanet", {}),
+        ("fake_srwm", {}),
+    ],
+)
+def test_a_step_takes_the_bytes_that_were_said(memory, options, matrices):
+    model = SequenceModel(SIZE, 3, memory=memory, hidden_size=8, num_heads=2, ff_size=8, memory_options=options)
     with torch.no_grad(), Recorder(model, matrices=matrices, heads=[1]) as recorder:
         model(torch.randn(3, 5, SIZE))
         first = recorder.kept_bytes

@@ -2,10 +2,12 @@
 
 import torch
 
-from srwm.nn import SRWM, DeltaNet, FakeSRWM, GatedDeltaNet, SelfReferentialLinear, SRDeltaNet
+from srwm.nn import SRWM, ConvolvedState, DeltaNet, FakeSRWM, GatedDeltaNet, SelfReferentialLinear, SRDeltaNet
 
 SIZE = 8
 F64 = {"dtype": torch.float64}
+GATED = {"forget_gates": 2, "key_map": "l2", "input_projection": True, "forget_bias": -1.0, "forget_max": 0.5}
+"""They forget so much that whoever forgets the gates is far off after a few steps."""
 
 LAYERS = {
     "linear": lambda **o: SelfReferentialLinear(SIZE, 6, num_heads=2, **F64, **o),
@@ -13,7 +15,14 @@ LAYERS = {
     "srwm": lambda **o: SRWM(SIZE, 2, **F64, **o),
     "srwm, softmax": lambda **o: SRWM(SIZE, 2, input_activation="softmax", norm="none", **F64, **o),
     "srwm, norm on the input": lambda **o: SRWM(SIZE, 2, norm="input", **F64, **o),
+    "linear, gated": lambda **o: SelfReferentialLinear(
+        SIZE, 6, num_heads=2, learning_rates=1, forget_gates=1, difference_clip=0.2, **F64, **o
+    ),
+    "srwm, gated": lambda **o: SRWM(SIZE, 2, **GATED, **F64, **o),
+    "srwm, gated, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **GATED, **F64, **o),
     "srwm, reset every 3": lambda **o: SRWM(SIZE, 2, reset_every=3, **F64, **o),
+    "srwm, convolved": lambda **o: SRWM(SIZE, 2, convolution=4, **F64, **o),
+    "deltanet, convolved": lambda **o: DeltaNet(SIZE, 2, convolution=4, **F64, **o),
     "deltanet": lambda **o: DeltaNet(SIZE, 2, **F64, **o),
     "deltanet, elu": lambda **o: DeltaNet(
         SIZE, 2, feature_map="elu_sum", feature_map_eps=1e-5, norm="none", **F64, **o
@@ -38,6 +47,7 @@ def resets(b=3, t=7):
 
 def changes(state):
     """The change of each matrix in the state of a layer, first to last."""
+    state = state.memory if isinstance(state, ConvolvedState) else state
     if hasattr(state, "slow"):
         return [state.slow.change, state.fast_weight]
     return [state.change if hasattr(state, "change") else state.fast_weight]

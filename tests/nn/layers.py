@@ -46,6 +46,14 @@ LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "sr_deltanet": lambda: SRDeltaNet(SIZE, 2),
     "self_modifying_titans": lambda: SelfModifyingTitans(SIZE, 2),
     "self_modifying_titans, chunk of 3": lambda: SelfModifyingTitans(SIZE, 2, chunk=3, value_map="l2", forget_max=0.9),
+    "srwm, convolved": lambda: SRWM(SIZE, 2, convolution=4),
+    "srwm, gated, reset every 3, convolved": lambda: SRWM(
+        SIZE, 2, norm="input", input_projection=True, convolution=3, reset_every=3, **GATED
+    ),
+    "deltanet, convolved": lambda: DeltaNet(SIZE, 2, convolution=4),
+    "gated_deltanet, convolved": lambda: GatedDeltaNet(SIZE, 2, convolution=4),
+    "self_modifying_titans, convolved": lambda: SelfModifyingTitans(SIZE, 2, chunk=2, convolution=4),
+    "deltanet, convolved far": lambda: DeltaNet(SIZE, 2, norm="none", convolution=11),
     "fake_srwm": lambda: FakeSRWM(SIZE, 2),
     "lstm": lambda: LSTM(SIZE, 5, num_layers=2),
     "feed_forward": lambda: FeedForward(SIZE, 6),
@@ -53,6 +61,9 @@ LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "model of srwm": lambda: SequenceModel(SIZE, 3, memory="srwm", **SMALL),
     "model of deltanet": lambda: SequenceModel(SIZE, 3, memory="deltanet", **SMALL),
     "model of gated_deltanet": lambda: SequenceModel(SIZE, 3, memory="gated_deltanet", **SMALL),
+    "model of convolved srwm": lambda: SequenceModel(
+        SIZE, 3, memory="srwm", memory_options={"convolution": 4}, **SMALL
+    ),
     "model of lstm": lambda: SequenceModel(SIZE, 3, memory="lstm", **SMALL),
     "model of feed_forward": lambda: SequenceModel(SIZE, 3, memory="feed_forward", **SMALL),
     "model of none": lambda: SequenceModel(SIZE, 3, memory="none"),

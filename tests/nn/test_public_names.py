@@ -13,6 +13,7 @@ def test_the_public_names_are_these():
     assert sorted(srwm.nn.__all__) == sorted(
         [
             "Block",
+            "ConvolvedState",
             "DeltaNet",
             "DeltaNetState",
             "FakeSRWM",

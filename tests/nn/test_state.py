@@ -7,6 +7,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from srwm.nn import (
+    ConvolvedState,
     DeltaNetState,
     LSTMState,
     NoState,
@@ -31,6 +32,7 @@ STATES = {
     "SelfReferentialState": self_referential_state,
     "DeltaNetState": lambda: DeltaNetState(ones(3, 2, 4, 4)),
     "SRDeltaNetState": lambda: SRDeltaNetState(self_referential_state(), ones(3, 2, 4, 4)),
+    "ConvolvedState": lambda: ConvolvedState(self_referential_state(), ones(3, 3, 8)),
     "LSTMState": lambda: LSTMState(ones(3, 1, 4), ones(3, 1, 4)),
     "SequenceState": lambda: SequenceState((self_referential_state(), NoState(), DeltaNetState(ones(3, 2, 4, 4)))),
 }
@@ -103,12 +105,14 @@ def test_map_state_refuses_what_is_not_a_state():
 
 COMPILE = """
 import torch
-from srwm.nn import DeltaNetState, LSTMState, NoState, SelfReferentialState, SequenceState, SRDeltaNetState
+from srwm.nn import ConvolvedState, DeltaNetState, LSTMState, NoState, SelfReferentialState, SequenceState
+from srwm.nn import SRDeltaNetState
 
 slow = SelfReferentialState(torch.ones(3, 2, 4, 16), torch.ones(3, dtype=torch.int64))
 fast = torch.ones(3, 2, 4, 4)
 lstm = LSTMState(torch.ones(3, 1, 4), torch.ones(3, 1, 4))
-state = SequenceState((slow, NoState(), DeltaNetState(fast), SRDeltaNetState(slow, fast), lstm))
+convolved = ConvolvedState(slow, torch.ones(3, 3, 8))
+state = SequenceState((slow, NoState(), DeltaNetState(fast), SRDeltaNetState(slow, fast), convolved, lstm))
 
 def cut(state, is_first):
     return state.detach().reset(is_first)

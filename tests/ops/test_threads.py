@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -178,3 +179,14 @@ def test_a_forked_process_gives_equal_bits(operator):
     # The limit is no measurement: it ends a process that has locked up.
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_layout_of_scratch_memory_is_in_integers_of_python_whoever_asked_first():
+    try:
+        # As installed: the shape checks of the test run would refuse NumPy's.
+        jaxtyping.config.update("jaxtyping_disable", True)
+        for number in (np.int64, int):
+            places, size = _threads._layout(((number(8), number(1234)), (number(3), number(5))), 8)
+            assert {type(each) for each in (*places, size)} == {int}
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)

@@ -47,6 +47,15 @@ def test_a_run_goes_on_to_the_bit_wherever_it_was_stopped(overlap, stop):
     assert ("pending" in saved) == (overlap and stop != 4)
 
 
+@pytest.mark.parametrize("memory", ["srwm", "deltanet"])
+def test_the_last_inputs_of_a_convolution_are_saved_with_the_states(memory):
+    agent = {"memory": memory, "memory_options": {"convolution": 4}}
+    saved = go_on_after_a_stop(lambda: make_trainer(toy_config(agent=agent)), stop=3, rounds=5)
+    recent = [tensor for name, tensor in saved["actor-0"].items() if name.endswith("recent")]
+    assert recent
+    assert all(tensor.any() for tensor in recent)
+
+
 def test_a_checkpoint_without_one_of_the_actors_is_refused():
     saved = copies(make_trainer())
     del saved["actor-1"]

@@ -15,19 +15,27 @@ from PIL import Image
 
 from srwm.cli import main
 from srwm.fewshot.config import ModelConfig
-from srwm.sequential.config import SequentialConfig, StreamConfig
+from srwm.sequential.config import SequentialConfig, StreamConfig, TrainConfig
 from srwm.sequential.model import StreamModel
 from srwm.sequential.saved import export_stream_model
 
 SIZE, WAYS = 16, 3
 
 
-def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2):
+def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2, carry=0.0, **options):
     """A model with random weights; they are large, so that what it learns shows in its answers."""
-    small = ModelConfig(memory=memory, vision_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=num_layers)
+    small = ModelConfig(
+        memory=memory,
+        vision_channels=4,
+        hidden_size=8,
+        num_heads=2,
+        ff_size=8,
+        num_layers=num_layers,
+        memory_options=options,
+    )
     stream = StreamConfig(sources=sources, ways=WAYS, per_class=5, max_trim=0, image_size=SIZE, channels=1)
     torch.manual_seed(seed)
-    model = StreamModel(SequentialConfig(stream=stream, model=small))
+    model = StreamModel(SequentialConfig(stream=stream, model=small, train=TrainConfig(carry=carry)))
     with torch.no_grad():
         model.sequence.output_projection.weight.mul_(4)
     return model.eval()

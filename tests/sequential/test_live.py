@@ -20,6 +20,8 @@ from .live_streams import SIZE, WAYS, pictures, tiny_model
 LABELS = [2, None, 0, 0, 1, 2, None, None, 1, 0]
 MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans", "lstm", "feed_forward"]
 
+CONVOLVED = {"convolution": 4}
+
 
 @pytest.fixture(scope="module")
 def model():
@@ -170,9 +172,12 @@ def test_the_norm_is_that_of_all_floats_of_the_state(model):
     assert state_norm(stream.state) == pytest.approx(total**0.5)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
-def test_a_saved_stream_goes_on_to_the_last_bit_as_one_that_was_never_broken_off(tmp_path, memory):
-    model = tiny_model(memory)
+@pytest.mark.parametrize(
+    ("memory", "options"),
+    [*((memory, {}) for memory in MEMORIES), ("srwm", {"convolution": 4, "forget_gates": 2}), ("deltanet", CONVOLVED)],
+)
+def test_a_saved_stream_goes_on_to_the_last_bit_as_one_that_was_never_broken_off(tmp_path, memory, options):
+    model = tiny_model(memory, **options)
     images, labels = pictures(10), ["a", None, "b", "b", "c", "a", None, None, "c", "b"]
     whole = LiveStream(model)
     wanted = go(whole, images, labels)

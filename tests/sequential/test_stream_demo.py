@@ -20,11 +20,24 @@ def dark(tmp_path_factory):
     return f"folder:{folder}"
 
 
-DEMO = ("--switch-every", "20", "--report-every", "25", "--demo")
+DEMO = ("--switch-every", "20", "--report-every", "25", "--max-norm", "1e9", "--demo")
 
 
 def without_the_clock(printed):
     return [{key: line[key] for key in ("step", "accuracy", "labelled", "state_norm", "finite")} for line in printed]
+
+
+def test_a_demo_that_outlives_the_training_says_so_among_its_reports(stream, dark):
+    options = [word for word in DEMO if word not in ("--max-norm", "1e9")]
+    status, printed, err = stream([*options, dark, "--steps", "75"])
+    assert status == 0
+    assert [(line["event"], line["step"]) for line in printed] == [
+        ("report", 25),
+        ("report", 50),
+        ("warning", 61),
+        ("report", 75),
+    ]
+    assert printed[2]["warning"] in err
 
 
 def test_the_demo_reports_and_goes_on_where_it_was(stream, dark, tmp_path):

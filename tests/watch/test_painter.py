@@ -7,6 +7,7 @@ import pytest
 
 from srwm.nn.sequence_model import Memory
 from srwm.watch import Painter
+from srwm.watch._canvas import Canvas
 from srwm.watch.painter import _BARS, _CHOSEN, _GAIN, _GAME, _INK, _LOSS, _NO_MATRICES, _PARTS
 from srwm.watch.playing import CHANGING
 
@@ -59,6 +60,25 @@ def test_the_change_is_drawn_in_its_parts_and_as_a_whole():
         picture = painter.draw(make_view(matrices=[make_matrix(change=change)]))
     plot = picture[260:690, 960:1256]
     assert rows_of(plot, _INK).min() < rows_of(plot, _PARTS["beta"]).min() < rows_of(plot, _PARTS["y"]).min()
+
+
+def test_what_gates_let_go_of_stands_beside_the_learning_rates(monkeypatch):
+    written = []
+    monkeypatch.setattr(Canvas, "write", lambda self, x, y, text, *_, **__: written.append(text) or 0)
+    matrix = make_matrix(forget=(0.0025, 0.1), change=(1.0, 2.0, 2.0, 4.0, 0.5))
+    Painter("srwm").draw(make_view(matrices=[matrix]))
+    assert "forgets 0.25 %, 10 %" in written
+    written.clear()
+    Painter("srwm").draw(make_view())
+    assert not [text for text in written if "forgets" in text]
+
+
+def test_the_change_of_the_columns_of_the_gates_is_drawn_in_their_colour():
+    painter = Painter("srwm")
+    matrix = make_matrix(forget=(0.0025, 0.1), change=(3.0, 0.1, 0.1, 0.1, 1.5))
+    for step in range(1, 30):
+        picture = painter.draw(make_view(step=step, matrices=[matrix]))
+    assert len(rows_of(picture[260:690, 960:1256], _PARTS["forget"]))
 
 
 def test_the_bar_of_the_action_stands_out_and_is_as_high_as_it_is_likely():

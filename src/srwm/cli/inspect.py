@@ -15,7 +15,7 @@ _EPILOG = """\
 A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
 streams is shown one stream. What happens is recorded step by step, for every layer and head, and drawn:
 
-  rates.png, rates-by-head.png   learning rates over time
+  rates.png, rates-by-head.png   learning rates over time, and what forget gates let go of
   change.png                     how far each part of the matrices, and the function they compute, has moved
   ranks.png                      effective rank and singular values of the change
   heads.png                      the heads compared

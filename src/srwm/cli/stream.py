@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ Labels are numbers from 0 on, or names: the first names take the model's classes
 Output, one JSON object a line, at once:
   {"step": 12, "id": ..., "prediction": "cat", "probability": 0.93, "probabilities": [...]}
   {"event": "report", "step": 3000, "accuracy": 0.91, "labelled": 1000, "state_norm": 7.1, "finite": true}
+  {"event": "warning", "step": 121, "warning": "..."}   once in a life far longer than those of the training (see below)
   {"error": "...", "line": 7}            for a line that cannot be answered; the stream goes on (see --strict)
 The prediction is null where the model means a class that has no name yet. The accuracy is that since the last report.
 
@@ -35,9 +37,12 @@ With --state, the stream is saved and goes on where it was: with --watch after t
 --skip-answered after the last line, if the same input is given again. Ctrl-C saves and stops. After a kill, the answers
 since the last save are given once more, and are the same as before.
 
-Weights that change themselves may grow without bound on streams far longer than those of the training. Reports show
-their norm; a stream whose state is no longer finite stops with status 1, and with --max-norm it forgets what it has
-learnt in time (not the names), says {"event": "forgotten", ...} and goes on.
+Weights that change themselves may grow without bound on streams far longer than those of the training, unless they
+have forget gates (recipes with -gated). Reports show their norm; a stream whose state is no longer finite stops with
+status 1, and with --max-norm it forgets what it has learnt in time (not the names), says {"event": "forgotten", ...}
+and goes on. Without gates and without --max-norm, a warning comes when the stream has become more than 4 times as long
+as a stream of the training was (with train.carry: until it began anew, on average) since it began, was reset or forgot:
+as an event, at the step where it happens, and once as a line on standard error.
 
 Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --strict), 130 interrupted.
 
@@ -139,7 +144,7 @@ def _stream(args: argparse.Namespace) -> int:
                 print(f"Going on after step {stream.step:,}, saved in {args.state}.", file=sys.stderr)
         stop = Stop()
         stack.enter_context(stop)
-        errors = serve(stream, _source(args, stream, stop), _write, options, stop)
+        errors = serve(stream, _source(args, stream, stop), _Output(), options, stop)
         if stop.requested:
             kept = "nothing was saved" if args.state is None else f"saved in {args.state}"
             print(f"Stopped after step {stream.step:,}; {kept}.", file=sys.stderr)
@@ -219,7 +224,20 @@ def _make_folder(path: Path) -> None:
         raise InputError(f"{path} cannot be made a folder for the state: {error.strerror}") from error
 
 
-def _write(value: Any) -> None:
+class _Output:
+    """Prints objects, and the first warning among them for people, too, where it is not lost among answers."""
+
+    def __init__(self) -> None:
+        self._has_warned = False
+
+    def __call__(self, value: Mapping[str, Any]) -> None:
+        if value.get("event") == "warning" and not self._has_warned:
+            self._has_warned = True
+            print(f"srwm stream: warning: {value['warning']}", file=sys.stderr)
+        _write(value)
+
+
+def _write(value: Mapping[str, Any]) -> None:
     """Print one object, and see that it leaves at once."""
     import json
     import os

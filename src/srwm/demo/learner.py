@@ -20,6 +20,8 @@ class Layer(NamedTuple):
     """How far its matrices are from their initial values after the step."""
     rates: Float[Tensor, "h r"] | None
     """The learning rates of the step, 4 or 1 for each head; None if nothing has been learnt yet."""
+    forget: Float[Tensor, "h g"] | None
+    """What each forget gate of each head let go of at the step, g of them, or none; None as for the rates."""
 
 
 class Moment(NamedTuple):
@@ -53,7 +55,7 @@ class Learner:
         for matrix in self.matrices:
             # One step at a time, the plain one is as fast as the compiled ones, and nothing has to be compiled first.
             matrix.backend = "reference"
-        self.start = Moment(None, tuple(Layer(torch.zeros_like(m.weight.detach()), None) for m in self.matrices))
+        self.start = Moment(None, tuple(Layer(torch.zeros_like(m.weight.detach()), None, None) for m in self.matrices))
 
     @torch.no_grad()
     def features(self, image: UInt8[ndarray, "c h w"]) -> Float[Tensor, "f"]:
@@ -74,7 +76,10 @@ class Learner:
             state = self.model.sequence(inputs, before.state)[1]
         records = [record for record in recorder.finish() if record.kind == "self_referential"]
         try:
-            return Moment(state, tuple(Layer(record.changes()[0, 0], record.beta[0, 0]) for record in records))
+            return Moment(
+                state,
+                tuple(Layer(each.changes()[0, 0], each.beta[0, 0], each.forget[0, 0]) for each in records),
+            )
         except RunError:
             sentence = "the matrices have grown beyond all numbers; reset, or forget an example"
             raise RunError(sentence) from None

@@ -30,7 +30,14 @@ def model_view(name: str, learner: Learner, look: Look) -> dict[str, Any]:
         "parameters": sum(parameter.numel() for parameter in learner.model.parameters()),
         "pen": look.pen,
         "layers": [
-            {"heads": matrix.num_heads, "rows": matrix.head_dim, "columns": list(matrix.columns)}
+            {
+                "heads": matrix.num_heads,
+                "rows": matrix.head_dim,
+                "columns": list(matrix.columns),
+                "learning_rates": matrix.learning_rates,
+                "forget_gates": matrix.forget_gates,
+                "forget_max": matrix.forget_max,
+            }
             for matrix in learner.matrices
         ],
         "limits": {"examples": MAX_EXAMPLES, "name": MAX_NAME, "picture_bytes": MAX_PICTURE_BYTES},
@@ -62,7 +69,7 @@ def session_view(session: Session) -> dict[str, Any]:
 
 
 def moment_view(moment: Moment) -> list[dict[str, Any]]:
-    """Show each layer: the change of its matrices in bytes from -127 to 127 for -peak to peak, and its rates."""
+    """Show each layer: the change of its matrices in bytes from -127 to 127 for -peak to peak, its rates and gates."""
     return [_layer_view(layer) for layer in moment.layers]
 
 
@@ -80,9 +87,8 @@ def _layer_view(layer: Layer) -> dict[str, Any]:
     return {
         "peak": peak,
         "change": base64.b64encode(scaled.round().clamp(-127, 127).char().contiguous().numpy().tobytes()).decode(),
-        "rates": None
-        if layer.rates is None
-        else [[round(rate, _DIGITS) for rate in row] for row in _rows(layer.rates)],
+        "rates": _rows(layer.rates, _DIGITS),
+        "forget": _rows(layer.forget, _DIGITS + 2),
     }
 
 
@@ -90,6 +96,5 @@ def _peak(change: Float[Tensor, "h d m"]) -> float:
     return float(change.abs().max())
 
 
-def _rows(rates: Float[Tensor, "h r"]) -> list[list[float]]:
-    rows: list[list[float]] = rates.tolist()
-    return rows
+def _rows(numbers: Float[Tensor, "h n"] | None, digits: int) -> list[list[float]] | None:
+    return None if numbers is None else [[round(each, digits) for each in row] for row in numbers.tolist()]

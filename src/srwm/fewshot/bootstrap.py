@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from srwm.data.random import random_bits, stream_key
-from srwm.nn import SelfReferentialLinear, SelfReferentialState, SequenceState
+from srwm.nn import ConvolvedState, SelfReferentialLinear, SelfReferentialState, SequenceState
 
 from .config import BootstrapConfig
 from .model import FewShotModel
@@ -94,6 +94,9 @@ def sub_matrices(module: nn.Module, state: SequenceState) -> list[Tensor]:
     def parts(one: Any) -> Iterator[Tensor]:
         if isinstance(one, SelfReferentialState):
             yield from one.change.split(next(columns), dim=-1)
+        elif isinstance(one, ConvolvedState):
+            # What a convolution saw last was not learnt.
+            yield from parts(one.memory)
         elif isinstance(one, Tensor):
             yield one
         else:

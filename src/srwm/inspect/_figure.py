@@ -11,11 +11,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"y": "#3b6fb6", "q": "#d98032", "k": "#4f9d69", "beta": "#b5485d", "fast": "#6b5b95"}
+COLOURS = {
+    "y": "#3b6fb6",
+    "q": "#d98032",
+    "k": "#4f9d69",
+    "beta": "#b5485d",
+    "forget": "#8a7333",
+    "fast": "#6b5b95",
+}
 """One colour for each part of a matrix, in every picture."""
 
 SHOWN = {"beta": "β", "fast": "fast weights"}
 """What a part is called in a picture, if not by its name."""
+
+COLUMN_NAMES = {**SHOWN, "forget": "f"}
+"""The same above its columns, of which there may be one alone."""
 
 INK = "#222222"
 
@@ -23,6 +33,11 @@ INK = "#222222"
 def part_name(part: str) -> str:
     """What a part is called in a picture."""
     return SHOWN.get(part, part)
+
+
+def gate_names(record: MatrixRecord) -> tuple[str, ...]:
+    """The columns that each forget gate of a record serves, in a picture."""
+    return ((), ("all columns",), ("y", "all others"))[record.forget_gates]
 
 
 def layer_title(inspection: Inspection, record: MatrixRecord) -> str:

@@ -17,7 +17,8 @@ from srwm.runs.results import read_part
 from ._sites import Kind
 from .record import Inspection, MatrixRecord
 
-FORMAT = 1
+FORMAT = 2
+"""Records of format 1 know of no forget gates, and are read, too."""
 TENSORS, REST = "record.safetensors", "record.json"
 
 _WORDS = ("name", "kind", "parts", "columns", "rows", "heads")
@@ -49,8 +50,8 @@ def load(folder: Path) -> Inspection:
     if not (folder / REST).is_file():
         raise InputError(f"{folder} holds no record: there is no {REST} in it")
     about = read_object(folder / REST)
-    if about.get("format") != FORMAT:
-        raise InputError(f"{folder / REST} is of format {about.get('format')}; this version reads {FORMAT}")
+    if about.get("format") not in (1, FORMAT):
+        raise InputError(f"{folder / REST} is of format {about.get('format')}; this version reads 1 to {FORMAT}")
     with open_file(folder / TENSORS) as file:
         data = file.read()
     try:
@@ -59,7 +60,10 @@ def load(folder: Path) -> Inspection:
         raise InputError(f"the tensors of the record in {folder} are broken: {error}") from error
     try:
         said = read_part(_About, {name: value for name, value in about.items() if name != "format"}, "")
-        matrices = tuple(_matrix(words, place, tensors) for place, words in enumerate(said.matrices))
+        matrices = tuple(
+            _matrix(words, place, _without_gates(place, tensors) if about["format"] == 1 else tensors)
+            for place, words in enumerate(said.matrices)
+        )
         return Inspection(matrices, said.every)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{folder / REST} does not fit its tensors: {type(error).__name__} {error}") from error
@@ -94,6 +98,8 @@ _SHAPES = {
     "query": "b t h q",
     "key": "b t h q",
     "beta": "b t h r",
+    "forget": "b t h g",
+    "log_kept": "b t h g",
     "write": "b t h m",
     "change": "b t h d m",
     "start": "n h d m",
@@ -115,6 +121,12 @@ def _matrix(words: _Words, place: int, tensors: dict[str, Tensor]) -> MatrixReco
         if list(tensor.shape) != wanted:
             raise ValueError(f"{place}.{name} has shape {list(tensor.shape)}; expected {wanted}")
     return MatrixRecord(**{**{name: getattr(words, name) for name in _WORDS}, "change": None, **found})
+
+
+def _without_gates(place: int, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a record of format 1, with those of gates that are not there."""
+    none = tensors[f"{place}.beta"][..., :0]
+    return {**tensors, f"{place}.forget": none, f"{place}.log_kept": none.double()}
 
 
 def _plain(value: object) -> object:

@@ -10,18 +10,18 @@ from torch.utils.hooks import RemovableHandle
 
 from srwm.nn import (
     SRWM,
+    ConvolvedState,
     DeltaNet,
-    DeltaNetState,
     FakeSRWM,
     GatedDeltaNet,
     SelfReferentialLinear,
     SelfReferentialState,
     SRDeltaNet,
-    SRDeltaNetState,
 )
 from srwm.nn._feature_maps import activate_input
 from srwm.nn._periodic import periodic_reset
 from srwm.ops._checks import state_dtype
+from srwm.ops.self_referential._options import Options
 
 from ._trace import Step, trace_delta_rule, trace_fixed, trace_self_referential
 
@@ -97,6 +97,8 @@ class Site:
     """Rows of the matrix of a head."""
     learning_rates: int
     """How many each head has."""
+    forget_gates: int
+    """How many each head has."""
     dtype: torch.dtype
     """What its changes are kept in."""
     module: Any
@@ -117,7 +119,8 @@ class Site:
         inputs = [each.to(call.dtype) for each in call.inputs]
         weight, start = call.weight.to(call.dtype), call.start()
         if self.kind == "self_referential":
-            return trace_self_referential(inputs[0], weight, start, call.reset, self.learning_rates)
+            options = Options(*(getattr(self.module, name) for name in Options._fields))
+            return trace_self_referential(inputs[0], weight, start, call.reset, options)
         if self.kind == "delta_rule":
             q, k, v, beta, *decay = inputs
             return trace_delta_rule(q, k, v, beta, start, decay[0] if decay else None, call.reset)
@@ -150,7 +153,7 @@ def find_sites(model: nn.Module) -> list[Site]:
             sites.append(_delta_rule(name, module, module.projection.weight))
         elif isinstance(module, FakeSRWM):
             heads, head_dim, _ = module.weight.shape
-            place = (("y",), (head_dim,), heads, head_dim, 0, state_dtype(module.weight), module)
+            place = (("y",), (head_dim,), heads, head_dim, 0, 0, state_dtype(module.weight), module)
             sites.append(Site(name or "layer", "fixed", *place))
         elif isinstance(module, SelfReferentialLinear) and module not in inner:
             sites.append(_self_referential(name, module))
@@ -158,13 +161,15 @@ def find_sites(model: nn.Module) -> list[Site]:
 
 
 def _self_referential(name: str, module: SelfReferentialLinear) -> Site:
-    parts = ("y", "q", "k", "beta")
-    sizes = (module.num_heads, module.head_dim, module.learning_rates, state_dtype(module.weight))
+    parts = ("y", "q", "k", "beta", "forget")[: len(module.columns)]
+    gates = module.forget_gates
+    sizes = (module.num_heads, module.head_dim, module.learning_rates, gates, state_dtype(module.weight))
     return Site(name or "layer", "self_referential", parts, module.columns, *sizes, module)
 
 
 def _delta_rule(name: str, module: DeltaNet | GatedDeltaNet | SRDeltaNet, weight: Tensor) -> Site:
-    sizes = (module.num_heads, module.head_dim, 1, state_dtype(weight))
+    gates = 1 if isinstance(module, GatedDeltaNet) else 0
+    sizes = (module.num_heads, module.head_dim, 1, gates, state_dtype(weight))
     return Site(name or "layer", "delta_rule", ("fast",), (module.head_dim,), *sizes, module)
 
 
@@ -198,14 +203,19 @@ def _listen_to_delta_rule(
         projected[:] = [output[0] if isinstance(output, tuple) else output]
 
     @torch.no_grad()
-    def hook(_: nn.Module, args: Any, kwargs: Any, output: tuple[Tensor, DeltaNetState | SRDeltaNetState]) -> None:
+    def hook(_: nn.Module, args: Any, kwargs: Any, output: tuple[Tensor, Any]) -> None:
         _x, state, reset = _arguments(*args, **kwargs)
         heads = tuple(each for each in module.split_heads(projected.pop()) if each is not None)
-        after = output[1].fast_weight
-        before = None if state is None else state.fast_weight
+        after = _memory_of(output[1]).fast_weight
+        before = None if state is None else _memory_of(state).fast_weight
         tell(Call(heads, after.new_zeros(after.shape[1:]), state is None, before, after, reset, None))
 
     return [programmer.register_forward_hook(note), module.register_forward_hook(hook, with_kwargs=True)]
+
+
+def _memory_of(state: Any) -> Any:
+    """The state of the heads of a layer that may have a convolution before them."""
+    return state.memory if isinstance(state, ConvolvedState) else state
 
 
 def _listen_to_fixed(module: FakeSRWM, tell: Callable[[Call], None]) -> list[RemovableHandle]:

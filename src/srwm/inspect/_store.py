@@ -10,13 +10,14 @@ from srwm.errors import InputError
 
 from ._sites import Call, Site
 from ._trace import Step
+from .measures import log_of_kept
 from .record import MatrixRecord
 
 CHUNK_BYTES = 2**23
 """About so much is computed before it goes to the CPU and is counted."""
 
 Chunk = dict[str, Tensor]
-"""The fields of `Step` [b, t, h, ...], `episode` [b, t] and `step` [t]."""
+"""The fields of `Step` and `log_kept` [b, t, h, ...], `episode` [b, t] and `step` [t]."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,11 @@ class Store:
     """The number of the episode that each row is in."""
     episode_seen: Tensor = field(init=False)
     """Whether a step of that episode was recorded, bool [b]."""
+    log_kept: Tensor = field(init=False)
+    """Logarithm of what each gate has kept of what that episode began with [b, h, g]."""
 
     def __post_init__(self) -> None:
+        self.log_kept = torch.zeros(len(self.rows), len(self.heads), self.site.forget_gates, dtype=torch.float64)
         self.episode = torch.zeros(len(self.rows), dtype=torch.int64)
         self.episode_seen = torch.zeros(len(self.rows), dtype=torch.bool)
 
@@ -82,8 +86,8 @@ class Store:
             self.starts.append(Start(row, number, start[row].cpu().clone()))
         return begins
 
-    def pass_step(self, begins: Tensor, recorded: bool) -> None:
-        """Count a step, before which the rows of `begins` (bool [b]) began an episode."""
+    def pass_step(self, begins: Tensor, forget: Tensor, recorded: bool) -> None:
+        """Count a step that forgot so much, before which the rows of `begins` (bool [b]) began an episode."""
         self.steps += 1
         if self.starts and bool(begins.any()):
             # The start of an episode that ends without a recorded step is not needed.
@@ -93,6 +97,8 @@ class Store:
             ]
         self.episode = self.episode + begins
         self.episode_seen = (self.episode_seen & ~begins) | recorded
+        if self.site.forget_gates:
+            self.log_kept = self.log_kept.masked_fill(begins[:, None, None], 0.0) + log_of_kept(forget.cpu())
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk; small ones are joined, so that there are never many."""
@@ -145,16 +151,21 @@ class Store:
         )
 
 
-def make_chunk(steps: list[tuple[int, Tensor, Step]], *, matrices: bool) -> Chunk:
-    """Put steps together: their numbers, their episodes [b], and what they were."""
-    numbers, episodes, traced = zip(*steps, strict=True)
+def make_chunk(steps: list[tuple[int, Tensor, Tensor, Step]], *, matrices: bool) -> Chunk:
+    """Put steps together: their numbers, their episodes [b], what gates have kept in these, and what they were."""
+    numbers, episodes, log_kept, traced = zip(*steps, strict=True)
     fields = zip(*traced, strict=True)
     chunk = {
         name: torch.stack(values, dim=1).cpu()
         for name, values in zip(Step._fields, fields, strict=True)
         if matrices or name != "change"
     }
-    return {**chunk, "episode": torch.stack(episodes, dim=1), "step": torch.tensor(numbers, dtype=torch.int64)}
+    return {
+        **chunk,
+        "log_kept": torch.stack(log_kept, dim=1),
+        "episode": torch.stack(episodes, dim=1),
+        "step": torch.tensor(numbers, dtype=torch.int64),
+    }
 
 
 def joined(chunks: list[Chunk]) -> Chunk:

@@ -10,6 +10,8 @@ and that of fast weights, which are read after they have changed,
     y_t =             sum over s <= t of (q_t . k_s) w_s         w_s = b_s (v_s - k_s S_{s-1})
 
 where the sums go over the steps of the same episode, and a state that the episode began with adds a term of its own.
+With forget gates, w_s and that state count as far as they have been kept since: times the product of (1 - forget) over
+the steps after s that changed the matrix before it was read.
 What was written depends on what had been written before: the terms say where an output comes from, not what it would
 be without a step.
 """
@@ -23,7 +25,7 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
-from .measures import relative
+from .measures import log_of_kept, relative
 from .record import MatrixRecord
 
 
@@ -88,18 +90,36 @@ def attribute(record: MatrixRecord, *, row: int = 0, at: Sequence[int] | None = 
     # What each recorded step and those since the one before added; an episode's first began from its start.
     goes_on = torch.cat([episode.new_zeros(1, dtype=torch.bool), episode[1:] == episode[:-1]])
     before = torch.where(goes_on[:, None, None, None], change.roll(1, 0), start)
-    added = change - before
+    log_kept, log_kept_when_read = _logs_kept(record, row)
+    since_before = log_kept - torch.where(goes_on[:, None], log_kept.roll(1, 0), 0.0)
+    added = change - since_before.exp().to(change)[..., None, None] * before
     read = record.read[row][places]
     past = torch.einsum("nhd,thde->nthe", read, added)
     seen = (torch.arange(steps) <= places[:, None]) & (episode == episode[places, None])
-    past = past.masked_fill(~seen[..., None, None], 0.0)
-    if record.kind == "self_referential":
+    if _reads_first(record):
         # Read before the change: what the step itself wrote is not in its output yet.
         own = (read * record.key[row][places]).sum(dim=-1, keepdim=True) * record.write[row][places][..., :e]
         past[torch.arange(len(places)), places] -= own
+    kept = (log_kept_when_read[places, None] - log_kept).exp().to(past)
+    past = (kept[..., None] * past).masked_fill(~seen[..., None, None], 0.0)
     initial = torch.einsum("nhd,hde->nhe", read, record.weight[..., :e])
-    carried = torch.einsum("nhd,nhde->nhe", read, start[places])
+    kept = log_kept_when_read[places].exp().to(past)
+    carried = kept[..., None] * torch.einsum("nhd,nhde->nhe", read, start[places])
     return Attribution(places, initial + carried + past.sum(dim=1), initial, carried, past)
+
+
+def _logs_kept(record: MatrixRecord, row: int) -> tuple[Tensor, Tensor]:
+    """`log_kept` of the y columns [t, h], as it was after each step, and as it was when the step read its output."""
+    if not record.forget_gates:
+        none = torch.zeros(record.y.shape[1:3], dtype=torch.float64)
+        return none, none
+    after = record.log_kept[row, ..., 0]
+    return after, (after - log_of_kept(record.forget[row, ..., 0]) if _reads_first(record) else after)
+
+
+def _reads_first(record: MatrixRecord) -> bool:
+    """Whether the matrix is read before the step changes it."""
+    return record.kind == "self_referential"
 
 
 def _starts(record: MatrixRecord, row: int) -> Tensor:

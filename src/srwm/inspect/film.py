@@ -15,7 +15,7 @@ from srwm.runs.atomic import written_whole
 from srwm.runs.mp4 import Mp4Writer, find_ffmpeg
 from srwm.runs.pictures import FAINT
 
-from ._figure import COLOURS, INK, part_name
+from ._figure import COLOURS, COLUMN_NAMES, INK, gate_names, part_name
 from .record import MatrixRecord
 
 Picture = npt.NDArray[np.uint8]
@@ -100,13 +100,14 @@ def _frames(
     film = _Film(record, limit, title, with_image=images is not None)
     # A first frame before anything was written; the last one stays for a while.
     nothing = torch.zeros_like(matrices[0]) if show == "change" else record.weight
-    yield film.draw(nothing, None, "before the first step", None, None)
+    yield film.draw(nothing, None, None, "before the first step", None, None)
     total = int(record.step[-1])
     for place in places:
         rates = record.beta[row, place].mean(dim=0).tolist()
         yield film.draw(
             matrices[place],
             rates,
+            record.forget[row, place].mean(dim=0).tolist(),
             f"step {int(record.step[place])} of {total}",
             None if images is None else images[place],
             None if words is None else words[place],
@@ -130,7 +131,7 @@ class _Film:
         height, width = mosaic.shape
         scale = min(_AREA[0] / width, _AREA[1] / height)
         side = 1.7
-        size = (side + width * scale + 0.3, max(height * scale + 1.0, 3.2))
+        size = (side + width * scale + 0.3, max(height * scale + 1.0, 3.6 if record.forget_gates else 3.2))
         self._figure = Figure(figsize=size, dpi=_DPI)
         # matplotlib does not say what the methods of its canvas take and give.
         self._canvas: Any = FigureCanvasAgg(self._figure)
@@ -158,7 +159,8 @@ class _Film:
         for part, columns in zip(self._record.parts, self._record.columns, strict=True):
             for across in range(min(self._across, len(self._record.heads))):
                 at = across * (self._width + _BETWEEN) + first + columns / 2 - 0.5
-                panel.text(at, -1.2, part_name(part), ha="center", va="bottom", fontsize=9, color=COLOURS[part])
+                name = COLUMN_NAMES.get(part, part)
+                panel.text(at, -1.2, name, ha="center", va="bottom", fontsize=9, color=COLOURS[part])
             first += columns + _GAP
         self._figure.text(edge, 1 - 0.12 / size[1], title, ha="left", va="top", fontsize=11, color=INK)
 
@@ -174,8 +176,13 @@ class _Film:
         )
         rates = self._record.beta.shape[-1]
         self._bars: Any = None
+        self._gate_names = gate_names(self._record)
+        gates = len(self._gate_names)
+        self._gates = self._figure.text(0.775 / size[0], 0.06 / size[1], "", ha="center", va="bottom", fontsize=7)
+        self._gates.set_color(COLOURS["forget"])
         if rates:
-            panel = self._figure.add_axes((0.3 / size[0], 0.3 / size[1], 0.95 / size[0], 0.75 / size[1]))
+            bottom = 0.3 + 0.12 * (gates + 1) * (gates > 0)
+            panel = self._figure.add_axes((0.3 / size[0], bottom / size[1], 0.95 / size[0], 0.75 / size[1]))
             names = self._record.parts[:rates]
             self._bars = panel.bar(range(rates), [0.0] * rates, color=[COLOURS[name] for name in names], width=0.7)
             panel.set_ylim(0, 1)
@@ -188,7 +195,13 @@ class _Film:
                 panel.spines[edge].set_visible(False)
 
     def draw(
-        self, matrices: Tensor, rates: list[float] | None, step: str, image: Tensor | None, word: str | None
+        self,
+        matrices: Tensor,
+        rates: list[float] | None,
+        forget: list[float] | None,
+        step: str,
+        image: Tensor | None,
+        word: str | None,
     ) -> Picture:
         """Give the picture of one moment."""
         self._matrices.set_data(self._mosaic(matrices).numpy())
@@ -201,6 +214,8 @@ class _Film:
         if self._bars is not None:
             for bar, rate in zip(self._bars, rates or [0.0] * len(self._bars), strict=True):
                 bar.set_height(rate)
+        lines = [f"{100 * share:.2g} % of {name}" for share, name in zip(forget or [], self._gate_names, strict=False)]
+        self._gates.set_text("\n".join(["forgotten:", *lines]) if lines else "")
         self._canvas.draw()
         return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
 

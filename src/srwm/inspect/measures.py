@@ -1,7 +1,7 @@
 """Numbers about keys, learning rates and matrices, as functions of tensors."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 
@@ -28,6 +28,11 @@ def singular_values(matrices: Float[Tensor, "*axes d m"]) -> Float[Tensor, "*axe
     """Singular values of each matrix, largest first; n is the smaller of d and m."""
     values: Tensor = torch.linalg.svdvals(matrices)
     return values
+
+
+def log_of_kept(forget: Float[Tensor, "*axes"]) -> Float64[Tensor, "*axes"]:
+    """Give the logarithm of the share that a step keeps; that of zero is a large number, so that it has differences."""
+    return (1 - forget.double()).clamp_min(torch.finfo(torch.float64).tiny).log()
 
 
 def relative(part: Float[Tensor, "*axes"], whole: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:

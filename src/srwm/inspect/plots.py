@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
 from srwm.errors import InputError
 from srwm.runs.pictures import FAINT, calm, legend, new_figure, write
 
-from ._figure import COLOURS, INK, headline, layer_title, part_name, step_axis
+from ._figure import COLOURS, INK, gate_names, headline, layer_title, part_name, step_axis
 from .record import Inspection, MatrixRecord
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def check_drawable(inspection: Inspection) -> None:
 
 
 def plot_learning_rates(inspection: Inspection, out: Path, *, paper_band: bool = False) -> None:
-    """Draw the learning rates over time: a row of panels for each layer, one for each part.
+    """Draw the learning rates over time, and beside them what forget gates let go of: a row of panels for each layer.
 
     Args:
         inspection: what was seen; rows of the batch are averaged.
@@ -42,71 +42,123 @@ def plot_learning_rates(inspection: Inspection, out: Path, *, paper_band: bool =
         InputError: if no layer changes, or the picture cannot be drawn.
     """
     records = _changing(inspection)
-    figure, panels = new_figure(len(records), _widest(records), (_panel_width(records), 2.0), sharex="row", sharey=True)
-    for panel, record, part in _each_part(panels, records, inspection):
-        rates = record.rates_of(part).mean(dim=0)
-        if paper_band:
+    figure, panels = new_figure(len(records), _widest(records), (_panel_width(records), 2.0), sharex="row")
+    for panel, record, series in _each_series(panels, records, inspection):
+        if paper_band and not series.is_gate:
             for edge in PAPER_BAND:
                 panel.axhline(edge, color=FAINT, linewidth=0.9, linestyle=(0, (2, 2)))
         for low, high, strength in ((0.0, 1.0, 0.12), (0.25, 0.75, 0.25)):
-            limits = rates.quantile(low, dim=1), rates.quantile(high, dim=1)
-            panel.fill_between(record.step, *limits, color=COLOURS[part], alpha=strength, linewidth=0)
-        panel.plot(record.step, rates.mean(dim=1), color=COLOURS[part], linewidth=1.8, **_dots(record, 4))
-        panel.set_ylim(0, 1)
+            limits = series.values.quantile(low, dim=1), series.values.quantile(high, dim=1)
+            panel.fill_between(record.step, *limits, color=series.colour, alpha=strength, linewidth=0)
+        panel.plot(record.step, series.values.mean(dim=1), color=series.colour, linewidth=1.8, **_dots(record, 4))
+        if series.is_gate:
+            _log_of_percent(panel)
+        else:
+            panel.set_ylim(0, 1)
         calm(panel)
         step_axis(panel, record, label=record is records[-1])
-    words = "Learning rates: mean of the heads, middle half of them, all of them"
+    words = "Learning rates" + _and_gates(records) + ": mean of the heads, middle half of them, all of them"
     headline(figure, words + "; dashed, the paper's range in games" * paper_band)
     write(figure, out)
 
 
 def plot_rates_by_head(inspection: Inspection, out: Path) -> None:
-    """Draw the learning rate of each head over time, as a map: a row of panels for each layer, one for each part.
+    """Draw the learning rates and forget gates of each head over time, as maps: a row of panels for each layer.
 
     Raises:
         InputError: if no layer changes, or the picture cannot be drawn.
     """
     records = _changing(inspection)
-    height = 0.11 * max(len(record.heads) for record in records) + 0.9
+    # Few heads, too, have a name as long as that of a layer beside them.
+    height = max(2.0, 0.11 * max(len(record.heads) for record in records) + 0.9)
     figure, panels = new_figure(
         len(records), _widest(records), (_panel_width(records), height), sharex="row", sharey="row"
     )
-    drawn = None
-    for panel, record, part in _each_part(panels, records, inspection):
-        rates = record.rates_of(part).mean(dim=0).T
+    most = max((float(record.forget.max()) for record in records if record.forget_gates), default=1.0)
+    drawn = {}
+    for panel, record, series in _each_series(panels, records, inspection):
         half, heads = inspection.every / 2, len(record.heads)
         extent = (float(record.step[0]) - half, float(record.step[-1]) + half, heads - 0.5, -0.5)
-        drawn = panel.imshow(
-            rates.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto", extent=extent, interpolation="nearest"
-        )
+        scale: dict[str, Any] = {"cmap": "YlOrBr", "vmin": 0, "vmax": most} if series.is_gate else _OF_RATES
+        shown = panel.imshow(series.values.T.numpy(), aspect="auto", extent=extent, interpolation="nearest", **scale)
+        drawn["forgotten" if series.is_gate else "rate"] = shown
         calm(panel)
         panel.grid(visible=False)
         step_axis(panel, record, label=record is records[-1])
         panel.set_xlim(*extent[:2])
-        shown = range(0, heads, max(1, heads // 8))
-        panel.set_yticks(list(shown), [str(record.heads[head]) for head in shown], fontsize="x-small")
-    headline(figure, "Learning rate of each head")
-    if drawn is not None:
-        bar = figure.colorbar(drawn, ax=[panel for row in panels for panel in row], fraction=0.02, pad=0.01, aspect=40)
+        ticks = range(0, heads, max(1, heads // 8))
+        panel.set_yticks(list(ticks), [str(record.heads[head]) for head in ticks], fontsize="x-small")
+    headline(figure, "Learning rate" + _and_gates(records) + " of each head")
+    for name, shown in drawn.items():
+        bar = figure.colorbar(shown, ax=[panel for row in panels for panel in row], fraction=0.02, pad=0.01, aspect=40)
         bar.ax.tick_params(labelsize="x-small", colors=FAINT, length=2)
+        if len(drawn) > 1:
+            bar.set_label(name, fontsize="x-small", color=FAINT)
     write(figure, out)
 
 
-def _each_part(
+_OF_RATES: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1}
+
+
+class _Series(NamedTuple):
+    """What a panel shows of a layer over time."""
+
+    title: str
+    colour: str
+    values: Tensor
+    """Of each step and head, the mean of the rows [t, h]."""
+    is_gate: bool
+    """Whether it is what a forget gate lets go of, and not a learning rate."""
+
+
+def _series(record: MatrixRecord) -> list[_Series]:
+    """The learning rates of a layer, then what its forget gates let go of."""
+    # The columns of the gates have the rate of the beta columns.
+    rated = [part for part in record.parts if part != "forget"]
+    rates = [
+        _Series(f"rate of {part_name(part)}", COLOURS[part], record.rates_of(part).mean(dim=0), False) for part in rated
+    ]
+    gates = [
+        _Series(f"forgotten of {name}", COLOURS["forget"], record.forget[..., gate].mean(dim=0), True)
+        for gate, name in enumerate(gate_names(record))
+    ]
+    return rates + gates
+
+
+def _each_series(
     panels: list[list["Axes"]], records: list[MatrixRecord], inspection: Inspection
-) -> Iterator[tuple["Axes", MatrixRecord, str]]:
-    """Go through the panels of a grid of layers and parts, with their titles."""
+) -> Iterator[tuple["Axes", MatrixRecord, _Series]]:
+    """Go through the panels of a grid of layers and what is shown of them, with their titles."""
     for row, record in zip(panels, records, strict=True):
-        for panel in row[len(record.parts) :]:
+        shown = _series(record)
+        for panel in row[len(shown) :]:
             panel.set_visible(False)
-        for panel, part in zip(row, record.parts, strict=False):
-            panel.set_title(f"rate of {part_name(part)}", fontsize="medium", color=COLOURS[part])
-            yield panel, record, part
+        for panel, series in zip(row, shown, strict=False):
+            panel.set_title(series.title, fontsize="medium", color=series.colour)
+            yield panel, record, series
+            # Rates have one scale, which stands at the left; what is forgotten has its own.
+            if not series.is_gate and panel is not row[0]:
+                panel.tick_params(labelleft=False)
         row[0].set_ylabel(layer_title(inspection, record).replace(": ", "\n"), fontsize="small", color=INK)
 
 
+def _log_of_percent(panel: "Axes") -> None:
+    """Give a panel of small shares a logarithmic axis, with a few numbers on it even where they are much alike."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+    panel.yaxis.set_minor_locator(LogLocator(subs=()))
+
+
+def _and_gates(records: list[MatrixRecord]) -> str:
+    """What a headline adds where there are forget gates."""
+    return " and share forgotten at a step" if any(record.forget_gates for record in records) else ""
+
+
 def _widest(records: list[MatrixRecord]) -> int:
-    return max(len(record.parts) for record in records)
+    return max(len(_series(record)) for record in records)
 
 
 def _panel_width(records: list[MatrixRecord]) -> float:
@@ -193,8 +245,12 @@ def plot_heads(inspection: Inspection, out: Path) -> None:
 def _head_groups(record: MatrixRecord) -> list[list[tuple[str, Tensor]]]:
     """What is compared, in groups: a heading, and a number for each head."""
     sizes = record.norm if record.kind == "delta_rule" else record.relative_norm
-    # One rate may serve all parts.
-    rated = record.parts if record.beta.shape[-1] > 1 else record.parts[:1]
+    # One rate may serve all parts; the columns of the gates have that of the beta columns.
+    rated = record.parts[: record.beta.shape[-1]]
+    forgotten = [
+        (f"forgets %\n{name.removeprefix('all ')}", 100 * record.forget[..., gate].mean(dim=(0, 1)))
+        for gate, name in enumerate(gate_names(record))
+    ]
 
     def at_end(name: str, values: Tensor) -> list[tuple[str, Tensor]]:
         return [
@@ -204,6 +260,7 @@ def _head_groups(record: MatrixRecord) -> list[list[tuple[str, Tensor]]]:
 
     return [
         [(f"rate\n{part_name(part)}", record.rates_of(part).mean(dim=(0, 1))) for part in rated],
+        *([forgotten] if forgotten else []),
         at_end("change", sizes),
         at_end("rank", record.effective_rank),
         [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from srwm.errors import InputError, RunError
@@ -20,9 +20,9 @@ class MatrixRecord:
     """What the matrices of one layer did, at the recorded steps.
 
     Letters: b recorded rows, t recorded steps, h recorded heads, d rows of a head's matrix, m its columns, e its
-    outputs, r learning rates. A self-referential matrix has the parts y, q, k and beta, and reads before it changes; a
-    fast weight matrix has the one part "fast", starts from zero, and reads after it has changed; a fixed one (Fake SR)
-    has the part y, no queries, keys or rates (widths of 0), and never changes.
+    outputs, r learning rates, g forget gates. A self-referential matrix has the parts y, q, k and beta, with gates also
+    forget, and reads before it changes; a fast weight matrix has the one part "fast", starts from zero, and reads after
+    it has changed; a fixed one (Fake SR) has the part y, no queries, keys or rates (widths of 0), and never changes.
     """
 
     name: str
@@ -52,9 +52,17 @@ class MatrixRecord:
     key: Float[Tensor, "b t h q"]
     """Keys, after their feature map."""
     beta: Float[Tensor, "b t h r"]
-    """Learning rates: r is 4 (in the order of the parts) or 1 (shared by all), and 0 for a fixed matrix."""
+    """Learning rates: r is 4 (in the order of the parts; the columns of the gates have that of beta) or 1 (shared by
+    all), and 0 for a fixed matrix."""
+    forget: Float[Tensor, "b t h g"]
+    """The share of the change before the step that its forget gates let go of: g is 1 (for all columns), 2 (the y
+    columns; all others), or 0 where nothing is forgotten."""
+    log_kept: Float64[Tensor, "b t h g"]
+    """Logarithm of the share that is left, after the step, of what an episode began with: the sum of log(1 - forget)
+    over its steps, recorded or not. What was written at step s is still there at step t times
+    exp(log_kept[t] - log_kept[s])."""
     write: Float[Tensor, "b t h m"]
-    """What the step added under its key: the change grew by the outer product of `key` and `write`."""
+    """What the step added under its key: what was kept of the change grew by the outer product of `key` and `write`."""
     change: Float[Tensor, "b t h d m"] | None
     """The change of the matrix after the step; None if it was not kept."""
     start: Float[Tensor, "n h d m"]
@@ -99,17 +107,34 @@ class MatrixRecord:
         self.columns_of(part)
         if self.kind == "fixed":
             raise InputError(f"{self.name} never changes, so it has no learning rates")
-        return self.beta[..., self.parts.index(part) if self.beta.shape[-1] > 1 else 0]
+        # The columns of the gates are written with the rate of the beta columns, which is the last.
+        return self.beta[..., min(self.parts.index(part), self.beta.shape[-1] - 1)]
+
+    def forget_of(self, part: str) -> Float[Tensor, "b t h"]:
+        """Give the share of its change that a part let go of at each step.
+
+        Raises:
+            InputError: if there is no such part, or the layer has no forget gates.
+        """
+        self.columns_of(part)
+        if not self.forget_gates:
+            raise InputError(f"{self.name} has no forget gates")
+        return self.forget[..., min(self.parts.index(part), self.forget_gates - 1)]
+
+    @property
+    def forget_gates(self) -> int:
+        """How many forget gates each head has: 0, 1 (for all columns) or 2 (for the y columns; for all others)."""
+        return self.forget.shape[-1]
 
     @functools.cached_property
     def query_entropy(self) -> Float[Tensor, "b t h"]:
-        """Entropy of the queries, in nats: 0 if one entry holds all, log d if all are equal."""
-        return entropy(self.query)
+        """Entropy of the sizes of a query's entries, in nats: 0 if one entry holds all, log d if all are equal."""
+        return entropy(self.query.abs())
 
     @functools.cached_property
     def key_entropy(self) -> Float[Tensor, "b t h"]:
-        """Entropy of the keys, in nats."""
-        return entropy(self.key)
+        """Entropy of the sizes of a key's entries, in nats."""
+        return entropy(self.key.abs())
 
     @functools.cached_property
     def norm(self) -> Float[Tensor, "b t h p"]:

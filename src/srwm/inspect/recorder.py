@@ -128,8 +128,9 @@ class Recorder:
     def _site_bytes(self, site: Site, rows: int) -> int:
         heads = site.num_heads if self._heads is None else len(self._heads)
         matrix = site.head_dim * site.width if self._matrices else 0
-        numbers = site.head_dim + site.columns[0] + 2 * site.vectors + site.learning_rates + site.width + matrix
-        return rows * (heads * numbers * site.dtype.itemsize + 8) + 8
+        rates = site.learning_rates + site.forget_gates
+        numbers = site.head_dim + site.columns[0] + 2 * site.vectors + rates + site.width + matrix
+        return rows * (heads * (numbers * site.dtype.itemsize + 8 * site.forget_gates) + 8) + 8
 
     def _take(self, site: Site, call: Call) -> None:
         """Record one call of a layer."""
@@ -170,14 +171,14 @@ class Recorder:
         begins = store.begin_call(call, start)
         self._make_room(None)
         at_once = max(1, CHUNK_BYTES // self._site_bytes(store.site, len(store.rows)))
-        held: list[tuple[int, Tensor, Step]] = []
+        held: list[tuple[int, Tensor, Tensor, Step]] = []
         ys: list[Tensor] = []
         change = start
         for t, step in enumerate(store.site.run(call)):
             recorded = (store.steps + 1) % self.every == 0
-            store.pass_step(begins[:, t], recorded)
+            store.pass_step(begins[:, t], step.forget, recorded)
             if recorded:
-                held.append((store.steps, store.episode, step))
+                held.append((store.steps, store.episode, store.log_kept, step))
             change = step.change
             if call.y is not None:
                 ys.append(step.y)

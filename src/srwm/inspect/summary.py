@@ -13,8 +13,9 @@ from .record import Inspection, MatrixRecord
 def summarise(inspection: Inspection) -> list[dict[str, Any]]:
     """Give the most important numbers of each matrix as JSON values.
 
-    Learning rates and entropies are over all recorded rows, steps and heads; sizes, ranks and how far the function has
-    moved are means over rows and heads at the last recorded step. What was not kept or makes no sense is None.
+    Learning rates, what forget gates let go of and entropies are over all recorded rows, steps and heads; sizes, ranks
+    and how far the function has moved are means over rows and heads at the last recorded step. What was not kept or
+    makes no sense is None.
     """
     return [_summary(record) for record in inspection]
 
@@ -38,6 +39,8 @@ def summary_table(record: MatrixRecord) -> Table:
         f"The function moved by {_percent(found['moved'])}. Entropy of the queries {_percent(found['query_entropy'])}, "
         f"of the keys {_percent(found['key_entropy'])}."
     )
+    if record.forget_gates:
+        table.caption += f" Forgotten a step: {_forgotten(record)}."
     return table
 
 
@@ -75,13 +78,23 @@ def _part(record: MatrixRecord, part: str, place: int) -> dict[str, Any]:
     kept = record.change is not None
     rates = None if record.kind == "fixed" else record.rates_of(part)
     return {
-        "rate": None
-        if rates is None
-        else {"mean": float(rates.mean()), "min": float(rates.min()), "max": float(rates.max())},
+        "rate": None if rates is None else _range(rates),
+        "forget": _range(record.forget_of(part)) if record.forget_gates else None,
         "change": _finite(record.norm[:, -1, :, place].mean()) if kept else None,
         "relative_change": _finite(record.relative_norm[:, -1, :, place].mean()) if kept else None,
         "rank": _finite(record.effective_rank[:, -1, :, place].mean()) if kept else None,
     }
+
+
+def _forgotten(record: MatrixRecord) -> str:
+    """What each forget gate lets go of at a step: the mean, and from where to where it goes."""
+    found = [_range(record.forget[..., gate]) for gate in range(record.forget_gates)]
+    words = [f"{each['mean']:.2%} ({each['min']:.2%} to {each['max']:.2%})" for each in found]
+    return words[0] if len(words) == 1 else f"{words[0]} of the y columns, {words[1]} of all others"
+
+
+def _range(values: Tensor) -> dict[str, float]:
+    return {"mean": float(values.mean()), "min": float(values.min()), "max": float(values.max())}
 
 
 def _most(record: MatrixRecord, part: str) -> int:

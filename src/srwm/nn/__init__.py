@@ -5,6 +5,7 @@ Every layer obeys one contract: `y, state = layer(x, state, reset=is_first)` wit
 
 from ._layer import SequenceLayer
 from ._state import (
+    ConvolvedState,
     DeltaNetState,
     LSTMState,
     NoState,
@@ -33,6 +34,7 @@ __all__ = [
     "LSTM",
     "SRWM",
     "Block",
+    "ConvolvedState",
     "DeltaNet",
     "DeltaNetState",
     "FakeSRWM",

@@ -28,6 +28,7 @@ class DeltaLayer(ResidualLayer[DeltaNetState]):
         gate: by which each head forgets; None for none.
         norm: where the LayerNorm stands.
         dropout: probability of dropping an output of the projection.
+        convolution: width of a short causal convolution before the heads; 0 for none.
         backend: which kernel runs.
         device: where the parameters are made.
         dtype: dtype of the parameters.
@@ -44,6 +45,7 @@ class DeltaLayer(ResidualLayer[DeltaNetState]):
         gate: ForgetGate | None,
         norm: Norm,
         dropout: float,
+        convolution: int,
         backend: Backend,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
@@ -57,7 +59,7 @@ class DeltaLayer(ResidualLayer[DeltaNetState]):
             )
         if not is_number(max_learning_rate) or not 0 < max_learning_rate <= MOST_LEARNING_RATE:
             raise ValueError(f"max_learning_rate={max_learning_rate!r}; expected a number above 0, and 2 at most")
-        super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
+        super().__init__(hidden_size, norm=norm, dropout=dropout, convolution=convolution, device=device, dtype=dtype)
         self.num_heads = num_heads
         self.head_dim = hidden_size // num_heads
         self.feature_map = feature_map
@@ -93,10 +95,10 @@ class DeltaLayer(ResidualLayer[DeltaNetState]):
         check_state_part("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]", x)
         return state.fast_weight
 
-    def initial_state(
-        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    def initial_memory(
+        self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None
     ) -> DeltaNetState:
-        """Return the state of `batch_size` new episodes; it is kept in float32 or, for float64, float64."""
+        """Return the fast weights of `batch_size` new episodes."""
         weight = self.projection.weight
         device = weight.device if device is None else device
         dtype = state_dtype(weight) if dtype is None else dtype

@@ -1,13 +1,25 @@
 """What the memory sub-layers share: the place of the LayerNorm, the output projection, dropout and the residual."""
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._arguments import check_dtype, check_fits, check_memory, check_probability, check_word
+from srwm.ops._checks import state_dtype
+
+from ._arguments import (
+    check_dtype,
+    check_fits,
+    check_memory,
+    check_probability,
+    check_state_part,
+    check_state_type,
+    check_word,
+)
 from ._layer import LayerState, SequenceLayer
+from ._short_convolution import ShortConvolution, check_convolution
+from ._state import ConvolvedState
 
 Norm = Literal["residual", "input", "none", "unused"]
 """Where a sub-layer with input h, memory M and output projection P has its LayerNorm.
@@ -20,12 +32,15 @@ Norm = Literal["residual", "input", "none", "unused"]
 
 
 class ResidualLayer(SequenceLayer[LayerState]):
-    """A memory with a residual around it; subclasses define `run_heads`, `read_heads` and `initial_state`.
+    """A memory with a residual around it; subclasses define `run_heads`, `read_heads` and `initial_memory`.
+
+    With a convolution the layer's state is a `ConvolvedState`, which holds the state that it has without.
 
     Args:
         hidden_size: features of `x` and `y`.
         norm: where the LayerNorm stands.
         dropout: probability of dropping an output of the projection.
+        convolution: width of a short causal convolution between the norm and the heads; 0 for none.
         device: where the parameters are made.
         dtype: dtype of the parameters.
     """
@@ -36,11 +51,13 @@ class ResidualLayer(SequenceLayer[LayerState]):
         *,
         norm: Norm,
         dropout: float,
+        convolution: int = 0,
         device: torch.device | str | None,
         dtype: torch.dtype | None,
     ) -> None:
         check_word("norm", norm, Norm)
         check_probability(dropout=dropout)
+        check_convolution(convolution)
         check_dtype(dtype)
         super().__init__(hidden_size, hidden_size)
         check_memory((hidden_size, hidden_size), hidden_size=hidden_size)
@@ -48,6 +65,8 @@ class ResidualLayer(SequenceLayer[LayerState]):
         self.norm = None if norm == "none" else nn.LayerNorm(hidden_size, device=device, dtype=dtype)
         self.out_projection = nn.Linear(hidden_size, hidden_size, bias=False, device=device, dtype=dtype)
         self.dropout = nn.Dropout(dropout)
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.convolution = ShortConvolution(hidden_size, convolution, **place) if convolution else None
 
     def forward(
         self,
@@ -58,14 +77,49 @@ class ResidualLayer(SequenceLayer[LayerState]):
     ) -> tuple[Float[Tensor, "b t d"], LayerState]:
         """Read a sequence; see `SequenceLayer.forward`."""
         inputs, skip = self._inputs_and_skip(x, reset)
-        y, state = self.run_heads(inputs, state, reset)
-        return skip + self.dropout(self.out_projection(y)), state
+        memory, recent = self._memory_and_recent(state, x)
+        if self.convolution is not None:
+            inputs, recent = self.convolution(inputs, recent, reset)
+        y, memory = self.run_heads(inputs, memory, reset)
+        return skip + self.dropout(self.out_projection(y)), self._state(memory, recent)
 
     def read(self, x: Float[Tensor, "b n d"], state: LayerState | None = None) -> Float[Tensor, "b n d"]:
         """Answer each input as if it came next; see `SequenceLayer.read`."""
         inputs, skip = self._inputs_and_skip(x, None)
-        y: Tensor = skip + self.dropout(self.out_projection(self.read_heads(inputs, state)))
+        memory, recent = self._memory_and_recent(state, x)
+        if self.convolution is not None:
+            inputs = self.convolution.read(inputs, recent)
+        y: Tensor = skip + self.dropout(self.out_projection(self.read_heads(inputs, memory)))
         return y
+
+    def initial_state(
+        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> LayerState:
+        """Return the state of `batch_size` new episodes; it is kept in float32 or, for float64, float64."""
+        memory = self.initial_memory(batch_size, device, dtype)
+        if self.convolution is None:
+            return memory
+        weight = self.convolution.weight
+        recent = torch.zeros(
+            (batch_size, self.convolution.width - 1, self.input_size),
+            device=weight.device if device is None else device,
+            dtype=state_dtype(weight) if dtype is None else dtype,
+        )
+        return self._state(memory, recent)
+
+    def _memory_and_recent(self, state: LayerState | None, x: Tensor) -> tuple[LayerState | None, Tensor | None]:
+        """The state of the heads, and what the convolution has seen last."""
+        if self.convolution is None or state is None:
+            return state, None
+        check_state_type(state, ConvolvedState)
+        memory, recent = cast(ConvolvedState, state)
+        wanted = (x.shape[0], self.convolution.width - 1, self.input_size)
+        check_state_part("state.recent", recent, wanted, "[b, convolution - 1, d]", x)
+        return cast(LayerState, memory), recent
+
+    def _state(self, memory: LayerState, recent: Tensor | None) -> LayerState:
+        """The state of the layer; its type is that of the heads for a type checker, with a convolution or without."""
+        return memory if recent is None else cast(LayerState, ConvolvedState(memory, recent))
 
     def _inputs_and_skip(self, x: Tensor, reset: Tensor | None) -> tuple[Tensor, Tensor]:
         """What the heads read, and what their projected output is added to."""
@@ -83,6 +137,12 @@ class ResidualLayer(SequenceLayer[LayerState]):
 
     def read_heads(self, x: Tensor, state: LayerState | None) -> Tensor:
         """Map n inputs, each as if it came next after `state`, to the outputs of the heads, without learning."""
+        raise NotImplementedError
+
+    def initial_memory(
+        self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None
+    ) -> LayerState:
+        """Return the state of the heads of `batch_size` new episodes, by default where and as they keep it."""
         raise NotImplementedError
 
     def extra_repr(self) -> str:

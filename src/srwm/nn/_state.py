@@ -170,6 +170,29 @@ class TitansState(NamedTuple):
         return map_state(lambda tensor: tensor.to(device), self)
 
 
+class ConvolvedState(NamedTuple):
+    """The state of a layer with a short convolution before its heads."""
+
+    memory: Any
+    """The state that the layer has without it."""
+    recent: Float[Tensor, "b w d"]
+    """The last inputs of the convolution, one fewer than its width, oldest first; zeros before an episode's first."""
+
+    # The memory's own methods are asked, because a layer may bring a state type of its own.
+
+    def detach(self) -> "ConvolvedState":
+        """Return the same values, cut from the graph."""
+        return ConvolvedState(self.memory.detach(), self.recent.detach())
+
+    def reset(self, is_first: Bool[Tensor, "b"]) -> "ConvolvedState":
+        """Return the state with the rows where `is_first` is true made new."""
+        return ConvolvedState(self.memory.reset(is_first), reset_rows(self.recent, is_first))
+
+    def to(self, device: torch.device | str) -> "ConvolvedState":
+        """Return the state on another device."""
+        return ConvolvedState(self.memory.to(device), self.recent.to(device))
+
+
 class LSTMState(NamedTuple):
     """The state of an LSTM; batch first, unlike that of `torch.nn.LSTM`."""
 

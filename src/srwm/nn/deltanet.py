@@ -24,6 +24,9 @@ class DeltaNet(DeltaLayer):
             over what lies along its key, which tasks of state tracking need.
         norm: where the LayerNorm stands, as in `SRWM`; "input" is the authors' choice.
         dropout: probability of dropping an output of the projection.
+        convolution: width of a short causal convolution of each channel, with SiLU behind it, between the norm and the
+            heads: they then read a few inputs at once. 0 for none, else at least 2 (4 is usual). The state is then a
+            `ConvolvedState`: the layer's own, and the last inputs.
         backend: which kernel runs; see `srwm.ops.delta_rule`.
         device: where the parameters are made.
         dtype: dtype of the parameters.
@@ -42,6 +45,7 @@ class DeltaNet(DeltaLayer):
         max_learning_rate: float = 1.0,
         norm: Norm = "input",
         dropout: float = 0.0,
+        convolution: int = 0,
         backend: Backend = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -55,6 +59,7 @@ class DeltaNet(DeltaLayer):
             gate=None,
             norm=norm,
             dropout=dropout,
+            convolution=convolution,
             backend=backend,
             device=device,
             dtype=dtype,

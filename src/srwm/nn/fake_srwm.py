@@ -67,8 +67,6 @@ class FakeSRWM(ResidualLayer[NoState]):
         """Apply each head's matrix to each input: without a memory, inputs and steps are the same."""
         return self.run_heads(x, state, None)[0]
 
-    def initial_state(
-        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
-    ) -> NoState:
+    def initial_memory(self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None) -> NoState:
         """Return the empty state."""
         return NoState()

@@ -36,6 +36,7 @@ class GatedDeltaNet(DeltaLayer):
             lies along its key, which tasks of state tracking need.
         norm: where the LayerNorm stands, as in `SRWM`.
         dropout: probability of dropping an output of the projection.
+        convolution: width of a short causal convolution before the heads, as in `DeltaNet`; 0 for none.
         backend: which kernel runs; see `srwm.ops.delta_rule`.
         device: where the parameters are made.
         dtype: dtype of the parameters.
@@ -64,6 +65,7 @@ class GatedDeltaNet(DeltaLayer):
         max_learning_rate: float = 1.0,
         norm: Norm = "input",
         dropout: float = 0.0,
+        convolution: int = 0,
         backend: Backend = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -78,6 +80,7 @@ class GatedDeltaNet(DeltaLayer):
             gate=ForgetGate(forget_min, forget_max, forget_bias),
             norm=norm,
             dropout=dropout,
+            convolution=convolution,
             backend=backend,
             device=device,
             dtype=dtype,

@@ -48,6 +48,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         forget_bias: added to what the memory puts out for the gate, before the sigmoid.
         norm: where the LayerNorm stands, as in `SRWM`.
         dropout: probability of dropping an output of the projection.
+        convolution: width of a short causal convolution before the heads, as in `SRWM`; 0 for none.
         backend: which kernel runs; see `srwm.ops.delta_rule`.
         device: where the parameters are made.
         dtype: dtype of the parameters.
@@ -78,6 +79,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         forget_bias: float = -4.0,
         norm: Norm = "input",
         dropout: float = 0.0,
+        convolution: int = 0,
         backend: Backend = "auto",
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
@@ -87,7 +89,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         check_word("value_map", value_map, ValueMap)
         check_word("backend", backend, Backend)
         check_forget_range(forget_min=forget_min, forget_max=forget_max, forget_bias=forget_bias)
-        super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
+        super().__init__(hidden_size, norm=norm, dropout=dropout, convolution=convolution, device=device, dtype=dtype)
         self.num_heads = num_heads
         self.head_dim = hidden_size // num_heads
         self.chunk = chunk
@@ -114,7 +116,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         self._check_state(state, x)
         is_new = state is None
         if state is None:
-            state = self.initial_state(len(x), x.device, state_dtype(x, self.weight))
+            state = self.initial_memory(len(x), x.device, state_dtype(x, self.weight))
         change, snapshot, steps = state
         if x.shape[1] == 0:
             return x, state
@@ -211,10 +213,10 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         check_state_part("state.change", state.change, shape, "[b, h, d, m]", x)
         check_state_part("state.snapshot", state.snapshot, shape, "[b, h, d, m]", x)
 
-    def initial_state(
-        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    def initial_memory(
+        self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None
     ) -> TitansState:
-        """Return the state of `batch_size` new episodes; it is kept in float32 or, for float64, float64."""
+        """Return the state of the memories in `batch_size` new episodes."""
         device = self.weight.device if device is None else device
         dtype = state_dtype(self.weight) if dtype is None else dtype
         zeros = torch.zeros(batch_size, *self.weight.shape, device=device, dtype=dtype)

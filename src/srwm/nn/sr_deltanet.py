@@ -99,9 +99,9 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
         check_state_part("state.fast_weight", state.fast_weight, wanted, "[b, h, d, d]", x)
         return state
 
-    def initial_state(
-        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    def initial_memory(
+        self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None
     ) -> SRDeltaNetState:
-        """Return the state of `batch_size` new episodes; it is kept in float32 or, for float64, float64."""
+        """Return the slow and fast weights of `batch_size` new episodes."""
         slow = self.self_referential.initial_state(batch_size, device, dtype)
         return SRDeltaNetState(slow, slow.change.new_zeros(batch_size, self.num_heads, self.head_dim, self.head_dim))

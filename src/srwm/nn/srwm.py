@@ -37,6 +37,9 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         reset_every: forget the change after every n steps of an episode (the paper's "Reset" ablation); None for never.
             The authors' code amounts to 1: the self-modification then has no effect.
         input_projection: whether a projection without bias stands before the heads, which mixes what they read.
+        convolution: width of a short causal convolution of each channel, with SiLU behind it, between the norm and the
+            heads: they then read a few inputs at once. 0 for none, else at least 2 (4 is usual). It goes on over the
+            resets of `reset_every`. The state is then a `ConvolvedState`: the layer's own, and the last inputs.
         key_map: "softmax" (paper) or "l2": keys and queries of unit length.
         forget_gates: 0 (paper), 1 (one for all columns) or 2 (one for the y columns, one for all others).
         forget_min: share of the change that a gate lets go of at a step at least.
@@ -71,6 +74,7 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         query_init_scale: float = 1.0,
         reset_every: int | None = None,
         input_projection: bool = False,
+        convolution: int = 0,
         key_map: KeyMap = "softmax",
         forget_gates: Literal[0, 1, 2] = 0,
         forget_min: float = 1e-4,
@@ -83,7 +87,7 @@ class SRWM(ResidualLayer[SelfReferentialState]):
     ) -> None:
         check_heads(num_heads, hidden_size=hidden_size)
         check_bool(input_projection=input_projection)
-        super().__init__(hidden_size, norm=norm, dropout=dropout, device=device, dtype=dtype)
+        super().__init__(hidden_size, norm=norm, dropout=dropout, convolution=convolution, device=device, dtype=dtype)
         self.self_referential = SelfReferentialLinear(
             hidden_size,
             hidden_size,
@@ -123,8 +127,8 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         projected: Tensor = self.input_projection(x)
         return projected
 
-    def initial_state(
-        self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    def initial_memory(
+        self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None
     ) -> SelfReferentialState:
-        """Return the state of `batch_size` new episodes."""
+        """Return the state of the self-referential heads in `batch_size` new episodes."""
         return self.self_referential.initial_state(batch_size, device, dtype)

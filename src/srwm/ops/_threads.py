@@ -190,5 +190,6 @@ def _scratch(size: int) -> int:
 @functools.lru_cache
 def _layout(shapes: Shapes, itemsize: int) -> tuple[tuple[int, ...], int]:
     """Where matrices with padded rows begin when they lie one after another, and the size of all, in bytes."""
-    sizes = [rows * -(-columns * itemsize // BLOCK_BYTES) * BLOCK_BYTES for rows, columns in shapes]
+    # Python's integers: what is cached may have been asked for first with those of NumPy, which equal them.
+    sizes = [int(rows) * -(-int(columns) * itemsize // BLOCK_BYTES) * BLOCK_BYTES for rows, columns in shapes]
     return tuple(sum(sizes[:i]) for i in range(len(sizes))), sum(sizes)

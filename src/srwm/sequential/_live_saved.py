@@ -36,6 +36,8 @@ class Progress:
 
     step: int = 0
     """Images answered."""
+    began: int = 0
+    """How many of them before the state was last made new."""
     previous_label: int | None = None
     """Slot of the last image's label; None until it is told."""
     predicted: int | None = None
@@ -52,6 +54,8 @@ class Progress:
     def __post_init__(self) -> None:
         if not 0 <= self.right <= self.labelled <= self.step:
             raise ValueError(f"{self.right} right of {self.labelled} labels at step {self.step} cannot be")
+        if not 0 <= self.began <= self.step:
+            raise ValueError(f"began is {self.began} at step {self.step}; expected 0 to {self.step}")
 
 
 @dataclass(frozen=True)

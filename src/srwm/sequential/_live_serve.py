@@ -17,6 +17,7 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
+from ._live_length import far_longer, warning_of
 from ._live_requests import Request, Source, Stop, Stopped
 from ._live_saved import Position, state_norm
 from .live import Answer, LiveStream, load_image
@@ -46,7 +47,7 @@ class ServeOptions:
     invert: bool = False
     """Whether image files are dark on light, where the model wants bright on dark."""
     reports_only: bool = False
-    """Whether to write reports and errors only; reports then also tell the speed and the memory."""
+    """Whether to write events and errors only; reports then also tell the speed and the memory."""
 
     def __post_init__(self) -> None:
         for name in ("save_every", "report_every", "steps"):
@@ -63,7 +64,7 @@ def serve(stream: LiveStream, source: Source, write: Write, options: ServeOption
     Args:
         stream: what answers.
         source: what asks.
-        write: takes each answer, report and error, as an object for JSON.
+        write: takes each answer, event and error, as an object for JSON.
         options: how.
         stop: tells of signals.
 
@@ -83,6 +84,8 @@ class _Server:
     def __init__(self, stream: LiveStream, source: Source, write: Write, options: ServeOptions, stop: Stop) -> None:
         self.stream, self.source, self.write, self.options, self.stop = stream, source, write, options, stop
         self.errors = 0
+        # With a bound, what grows too large is forgotten in time.
+        self.too_long = None if options.max_norm is not None else far_longer(stream.model)
         self.answered = source.position
         # What was answered before needs no saving.
         self.saved = Position(source.name, source.position)
@@ -134,6 +137,8 @@ class _Server:
             self.write(_answer_line(answer, request.id))
         if request.label is not None:
             stream.tell(request.label)
+        if stream.length == self.too_long:
+            self.write({"event": "warning", "step": stream.step, "warning": warning_of(stream.model)})
         if stream.step % self.options.report_every == 0:
             self.write(self._report())
 

@@ -129,6 +129,11 @@ class LiveStream:
         return self.progress.step
 
     @property
+    def length(self) -> int:
+        """Images answered since it was last made new: at the beginning, by a reset, or because it had to forget."""
+        return self.progress.step - self.progress.began
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the first slots, where labels are names."""
         return self.progress.names
@@ -221,11 +226,14 @@ class LiveStream:
     def reset(self) -> None:
         """Begin anew: forget all that was learnt and all names; steps are counted on."""
         self.state = None
-        self.progress = replace(self.progress, previous_label=None, predicted=None, names=(), numbered=False)
+        self.progress = replace(
+            self.progress, began=self.step, previous_label=None, predicted=None, names=(), numbered=False
+        )
 
     def forget(self) -> None:
         """Forget all that was learnt, but not the names; the labels go on as they are."""
         self.state = None
+        self.progress.began = self.step
         self.progress.previous_label = None
 
     def report(self) -> Report:

@@ -44,6 +44,7 @@ _PARTS: dict[str, Colour] = {
     "q": (240, 160, 85),
     "k": (118, 200, 140),
     "beta": (232, 112, 138),
+    "forget": (214, 190, 110),
     "fast": (176, 160, 236),
 }
 """The hues of `srwm inspect`, for dark paper."""
@@ -168,6 +169,9 @@ class Painter:
         number = now.rates.shape[1]
         heading = "learning rates" if number > 1 else "learning rate"
         canvas.write(box.left, box.top - 28, f"{now.title}: {heading}", 14, _INK)
+        forgotten = ", ".join(f"{100 * share:.2g} %" for share in now.forget.mean(axis=0))
+        if forgotten:
+            canvas.write(box.right, box.top - 28, f"forgets {forgotten}", 14, _PARTS["forget"], anchor="rs")
         rates = np.stack([view.rates for view in views])
         mean, spread = rates.mean(axis=1), rates.std(axis=1)
         low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)

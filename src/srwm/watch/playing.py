@@ -26,9 +26,12 @@ class MatrixView:
     title: str
     """Which layer it is, and which of its matrices."""
     parts: tuple[str, ...]
-    """What the columns of a matrix are: y, q, k and beta, or "fast"."""
+    """What the columns of a matrix are: y, q, k and beta, with gates also forget; or "fast"."""
     rates: Float32[np.ndarray, "h r"]
     """Learning rates of each head at this step: 4, in the order of the parts, or 1 for all."""
+    forget: Float32[np.ndarray, "h g"]
+    """The share of its change that each forget gate of each head let go of at this step: 2 (the y columns; all others),
+    1 for all, or 0 where nothing is forgotten."""
     change: Float32[np.ndarray, "p"]
     """Norm of the change W_t - W_0 of each part since the episode began, of all heads together, after this step."""
     initial: float
@@ -195,6 +198,7 @@ def _views(records: tuple[MatrixRecord, ...], where: str) -> tuple[MatrixView, .
                 title,
                 record.parts,
                 record.beta[0, 0].float().numpy(),
+                record.forget[0, 0].float().numpy(),
                 record.norm[0, 0].norm(dim=0).float().numpy(),
                 float(record.weight.norm()),
             )

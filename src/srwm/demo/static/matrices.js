@@ -2,7 +2,7 @@
 
 import { bytesOf } from "./api.js";
 
-const PARTS = ["y", "q", "k", "β"];
+const PARTS = ["y", "q", "k", "β", "f"];
 const GAP = 1; // Columns that stay empty between two parts.
 const POWER = 0.4; // Of the colour's depth: so that small changes are seen beside large ones.
 const MOVE_MS = 450;
@@ -22,6 +22,7 @@ export class Matrices {
   #frame = 0;
   #scale = 0;
   #rates = [];
+  #forget = [];
   #moved = [];
 
   // layers: heads, rows and columns of each layer.
@@ -34,6 +35,7 @@ export class Matrices {
       const size = layer.heads * layer.rows * sum(layer.columns);
       for (const list of [this.#shown, this.#goal, this.#from]) list.push(new Float32Array(size));
       this.#rates.push(null);
+      this.#forget.push(null);
     }
     for (const choice of [this.#layerChoice, this.#headChoice]) choice.addEventListener("change", () => this.#build());
     dark.addEventListener("change", () => this.#paint());
@@ -48,6 +50,7 @@ export class Matrices {
       for (let j = 0; j < bytes.length; j++) this.#goal[i][j] = (bytes[j] * layer.peak) / 127;
       this.#from[i].set(this.#shown[i]);
       this.#rates[i] = layer.rates;
+      this.#forget[i] = layer.forget;
     });
     this.#say(moved);
     this.#paintRates();
@@ -161,13 +164,19 @@ export class Matrices {
 
   #paintRates() {
     for (const { index, head, rates } of this.#panels) {
-      const rows = this.#rates[index];
-      const number = this.#layers[index].columns.at(-1);
-      const bars = [...Array(number).keys()].map((part) => {
-        const values = rows ? (head === null ? rows : [rows[head]]).map((row) => row[part]) : [];
-        return rateBar(number === 1 ? "all" : PARTS[part], values);
-      });
-      rates.replaceChildren(make("span", "quiet small rates-title", "Learning rates"), ...bars);
+      const { learning_rates: number, forget_gates: gates, forget_max: most } = this.#layers[index];
+      const valuesOf = (rows, i) => (rows ? (head === null ? rows : [rows[head]]).map((row) => row[i]) : []);
+      const shown = [make("span", "quiet small rates-title", "Learning rates")];
+      for (let i = 0; i < number; i++) {
+        shown.push(rateBar(number === 1 ? "all" : PARTS[i], valuesOf(this.#rates[index], i), 1, (rate) => rate.toFixed(2)));
+      }
+      if (gates) shown.push(make("span", "quiet small rates-title", "Forgotten"));
+      for (let i = 0; i < gates; i++) {
+        const name = gates === 1 ? "all" : i === 0 ? "y" : "rest";
+        const percent = (share) => `${(100 * share).toPrecision(2)}%`;
+        shown.push(rateBar(name, valuesOf(this.#forget[index], i), most, percent));
+      }
+      rates.replaceChildren(...shown);
     }
   }
 
@@ -178,22 +187,22 @@ export class Matrices {
   }
 }
 
-// A bar as long as the mean of some rates, from 0 to 1, with a dot for each of them.
-function rateBar(name, values) {
+// A bar as long as the mean of some numbers, from 0 to `most`, with a dot for each of them.
+function rateBar(name, values, most, written) {
   const bar = make("div", "rate");
   const track = make("span", "track");
   const mean = values.length ? sum(values) / values.length : 0;
   const full = make("span", "fill");
-  full.style.width = `${100 * mean}%`;
+  full.style.width = `${(100 * mean) / most}%`;
   track.append(full);
   if (values.length > 1) {
     for (const value of values) {
       const dot = make("i", "");
-      dot.style.left = `${100 * value}%`;
+      dot.style.left = `${(100 * value) / most}%`;
       track.append(dot);
     }
   }
-  bar.append(make("b", "", name), track, make("span", "number", values.length ? mean.toFixed(2) : "–"));
+  bar.append(make("b", "", name), track, make("span", "number", values.length ? written(mean) : "–"));
   return bar;
 }
 
