@@ -43,10 +43,12 @@ PAPER = {
     "omniglot-1shot-best": 97.4,
     "omniglot-1shot-best-gated": 97.4,
     "omniglot-1shot-best-deltanet": 97.2,
+    "omniglot-1shot-best-gated-deltanet": 97.2,
     "omniglot-1shot-best-lstm": 96.3,
     "fc100-5shot-best": 44.5,
     "fc100-5shot-best-gated": 44.5,
     "fc100-5shot-best-deltanet": 43.2,
+    "fc100-5shot-best-gated-deltanet": 43.2,
     "fc100-5shot-best-res12": 46.3,
 }
 
@@ -142,6 +144,23 @@ def test_a_gated_model_has_more_parameters_than_the_srwm_and_fewer_than_the_delt
         for ending in ("", "-gated", "-deltanet")
     )
     assert plain < gated < deltanet
+
+
+@pytest.mark.parametrize("name", ["omniglot-1shot-best", "fc100-5shot-best"])
+def test_a_gated_deltanet_has_no_fewer_parameters_than_the_gated_srwm(name):
+    srwm, deltanet = (
+        sum(parameter.numel() for parameter in build(name + ending).parameters())
+        for ending in ("-gated", "-gated-deltanet")
+    )
+    assert srwm <= deltanet
+
+
+@pytest.mark.parametrize("name", ["omniglot-1shot-best", "fc100-5shot-best"])
+def test_the_recipe_of_a_gated_deltanet_differs_in_its_memory_only(name):
+    plain, gated = RECIPES[name].config, RECIPES[f"{name}-gated-deltanet"].config
+    assert (gated.model.memory, gated.model.memory_options, gated.model.num_heads) == ("gated_deltanet", {}, 2)
+    same = {field: getattr(plain.model, field) for field in ("memory", "memory_options", "num_heads")}
+    assert dataclasses.replace(gated, model=dataclasses.replace(gated.model, **same), recipe=name) == plain
 
 
 def test_res_12_drops_whole_channels_also_within_its_blocks():

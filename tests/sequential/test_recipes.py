@@ -19,7 +19,16 @@ SETTINGS = [
     "sequential-omniglot-cifarfs-endless",
     "sequential-three",
 ]
-ENDINGS = {"": "srwm", "-gated": "srwm", "-deltanet": "deltanet", "-lstm": "lstm", "-sr-deltanet": "sr_deltanet"}
+ENDINGS = {
+    "": "srwm",
+    "-gated": "srwm",
+    "-deltanet": "deltanet",
+    "-gated-deltanet": "gated_deltanet",
+    "-lstm": "lstm",
+    "-sr-deltanet": "sr_deltanet",
+}
+SMALL = ["", "-gated", "-gated-deltanet"]
+"""Of Strokes."""
 
 
 def build(name):
@@ -29,7 +38,7 @@ def build(name):
 
 def test_every_setting_comes_with_every_memory():
     names = [setting + ending for setting in SETTINGS for ending in ENDINGS]
-    strokes = [f"sequential-strokes{kind}{ending}" for kind in ("", "-endless") for ending in ("", "-gated")]
+    strokes = [f"sequential-strokes{kind}{ending}" for kind in ("", "-endless") for ending in SMALL]
     assert sorted(RECIPES) == sorted([*names, *strokes])
     for setting in SETTINGS:
         for ending, memory in ENDINGS.items():
@@ -43,6 +52,23 @@ def test_a_gated_recipe_differs_in_its_memory_only(setting):
     assert gated.model.num_heads == 2
     model = dataclasses.replace(gated.model, memory_options=plain.model.memory_options, num_heads=plain.model.num_heads)
     assert dataclasses.replace(gated, model=model, recipe=setting) == plain
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
+def test_a_gated_deltanet_has_no_fewer_parameters_than_the_gated_srwm(setting):
+    srwm, deltanet = (
+        sum(parameter.numel() for parameter in build(setting + ending).parameters())
+        for ending in ("-gated", "-gated-deltanet")
+    )
+    assert srwm <= deltanet
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
+def test_the_recipe_of_a_gated_deltanet_differs_in_its_memory_only(setting):
+    plain, gated = RECIPES[setting].config, RECIPES[f"{setting}-gated-deltanet"].config
+    assert (gated.model.memory, gated.model.memory_options, gated.model.num_heads) == ("gated_deltanet", {}, 2)
+    same = {name: getattr(plain.model, name) for name in ("memory", "memory_options", "num_heads")}
+    assert dataclasses.replace(gated, model=dataclasses.replace(gated.model, **same), recipe=setting) == plain
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

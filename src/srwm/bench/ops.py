@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
+from torch.nn import functional
 
 from srwm.ops import Backend, available_backends, delta_rule, self_referential
 from srwm.runs.atomic import failures_as_sentences
@@ -25,17 +26,40 @@ REFERENCE_BYTES = 12 << 30
 """The reference keeps some matrices of every step for its backward pass; beyond this it is not run on a GPU."""
 
 
+Operator = Literal["self_referential", "gated_self_referential", "delta_rule", "gated_delta_rule"]
+"""An operator; a gated one forgets: by two gates with keys of unit length, or by a decay."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One row: an operator at one shape."""
 
-    operator: str
+    operator: Operator
     batch: int
     heads: int
     steps: int
     head_dim: int
     gradients: bool = True
     """Whether forward and backward are timed, or one call without gradients, as when acting."""
+
+    @property
+    def gates(self) -> int:
+        """How many columns of a self-referential matrix are forget gates."""
+        return 2 if self.operator == "gated_self_referential" else 0
+
+    @property
+    def columns(self) -> int:
+        """The width of a self-referential matrix."""
+        return 3 * self.head_dim + 4 + self.gates
+
+    @property
+    def vectors(self) -> int:
+        """How many numbers a step of a head reads and writes, and saves for the backward pass."""
+        d = self.head_dim
+        if self.operator.endswith("delta_rule"):
+            return 4 * d + 1 + (self.operator == "gated_delta_rule") + (d if self.gradients else 0)
+        # Keys of unit length are saved with what scaled them.
+        return 2 * d + ((2 * d + 4 + 2 * self.gates + self.columns) if self.gradients else 0)
 
     @property
     def shape(self) -> str:
@@ -48,12 +72,14 @@ CPU_CASES = [
     Case("self_referential", 48, 8, 1, 16, gradients=False),
     Case("delta_rule", 32, 16, 150, 16),
     Case("delta_rule", 48, 8, 1, 16, gradients=False),
+    Case("gated_self_referential", 32, 16, 150, 16),
+    Case("gated_delta_rule", 32, 16, 150, 16),
 ]
 GPU_SHAPES = [
     (128, 16, 6, 16), (32, 16, 150, 16), (32, 16, 1000, 16), (128, 16, 1000, 16), (64, 8, 1000, 32), (64, 4, 1000, 64)
 ]  # fmt: skip
 GPU_CASES = [
-    *(Case(operator, *shape) for operator in ("self_referential", "delta_rule") for shape in GPU_SHAPES),
+    *(Case(operator, *shape) for operator in get_args(Operator) for shape in GPU_SHAPES),
     Case("self_referential", 48, 8, 1, 16, gradients=False),
 ]
 
@@ -82,7 +108,7 @@ class Row:
         return None if theirs is None else theirs / ours
 
     def of_fla(self) -> float | None:
-        """Our time as a share of fla's delta rule."""
+        """Our time as a share of that of fla's delta rule."""
         return None if self.fla_both_ms is None or self.both_ms is None else self.both_ms / self.fla_both_ms
 
 
@@ -126,7 +152,7 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
     calls: dict[str, Callable[[], object]] = {"ours": lambda: run(backend)}
     if case.gradients:
         calls["ours both"] = lambda: _differentiate(run(backend), inputs)
-    matrix_bytes = 4 * case.batch * case.heads * case.head_dim * (3 * case.head_dim + 4)
+    matrix_bytes = 4 * case.batch * case.heads * case.head_dim * case.columns
     if device.type == "cpu" or 6 * case.steps * matrix_bytes < REFERENCE_BYTES:
         calls["reference"] = lambda: run("reference")
         if case.gradients:
@@ -137,10 +163,6 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
     with torch.set_grad_enabled(case.gradients):
         times = interleaved_ms(calls, device, budget_s)
         peak = peak_bytes(calls.get("ours both", calls["ours"]), device)
-    columns = case.head_dim * 3 + 4
-    vectors = 2 * case.head_dim + ((columns + 2 * case.head_dim + 4) if case.gradients else 0)
-    if case.operator == "delta_rule":
-        vectors = 4 * case.head_dim + 1 + (case.head_dim if case.gradients else 0)
     return Row(
         case,
         backend,
@@ -151,7 +173,7 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
         times.get("fla"),
         times.get("fla both"),
         peak,
-        4 * case.batch * case.heads * case.steps * vectors,
+        4 * case.batch * case.heads * case.steps * case.vectors,
     )
 
 
@@ -163,21 +185,36 @@ def _operator(case: Case, device: torch.device) -> tuple[list[Tensor], Callable[
     def draw(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, device=device).requires_grad_(case.gradients)
 
-    if case.operator == "self_referential":
-        x = draw(b, t, h, d)
-        weight = (draw(h, d, 3 * d + 4).detach() / d**0.5).requires_grad_(case.gradients)
-        state = None if case.gradients else 0.1 * draw(b, h, d, 3 * d + 4)
-        return [x, weight], lambda backend: self_referential(x, weight, state, backend=backend)
-    q, k = (draw(b, t, h, d).detach().softmax(-1).requires_grad_(case.gradients) for _ in range(2))
-    v, beta = draw(b, t, h, d), draw(b, t, h).detach().sigmoid().requires_grad_(case.gradients)
+    def leaf(tensor: Tensor) -> Tensor:
+        return tensor.detach().requires_grad_(case.gradients)
+
+    if case.operator.endswith("self_referential"):
+        x, weight = draw(b, t, h, d), leaf(draw(h, d, case.columns) / d**0.5)
+        state = None if case.gradients else 0.1 * draw(b, h, d, case.columns)
+        options: dict[str, Any] = {"forget_gates": case.gates, "key_map": "l2"} if case.gates else {}
+        return [x, weight], lambda backend: self_referential(x, weight, state, backend=backend, **options)
+    is_gated = case.operator == "gated_delta_rule"
+    q, k = (draw(b, t, h, d) for _ in range(2))
+    q, k = (leaf(functional.normalize(each, dim=-1) if is_gated else each.softmax(-1)) for each in (q, k))
+    v, beta = draw(b, t, h, d), leaf(draw(b, t, h).sigmoid())
     fast = None if case.gradients else 0.1 * draw(b, h, d, d)
-    return [q, k, v, beta], lambda backend: delta_rule(q, k, v, beta, fast, backend=backend)
+    if not is_gated:
+        return [q, k, v, beta], lambda backend: delta_rule(q, k, v, beta, fast, backend=backend)
+    # As of a new layer with its own bias.
+    decay = leaf(1 - 0.1 * (draw(b, t, h) - 4).sigmoid())
+    return [q, k, v, beta, decay], lambda backend: delta_rule(q, k, v, beta, fast, decay=decay, backend=backend)
 
 
 def _fla(case: Case, device: torch.device) -> tuple[Callable[[], object], Callable[[], object]] | None:
-    """Calls of fla's recurrent delta rule at the same shape, forward and both ways; None where it is not installed."""
+    """Calls of fla's recurrent delta rule at the same shape, forward and both ways; None where it is not installed.
+
+    Its recurrent gated delta rule has no backward pass: beside that of a gated operator stands the chunked one, which
+    takes no float32.
+    """
     if importlib.util.find_spec("fla") is None:
         return None
+    if case.operator.startswith("gated"):
+        return _fla_gated(case, device)
     from fla.ops.delta_rule import fused_recurrent_delta_rule
 
     inputs, _ = _operator(Case("delta_rule", *_sizes(case)), device)
@@ -188,6 +225,25 @@ def _fla(case: Case, device: torch.device) -> tuple[Callable[[], object], Callab
         return y, end
 
     return forward, lambda: _differentiate(forward(), inputs)
+
+
+def _fla_gated(case: Case, device: torch.device) -> tuple[Callable[[], object], Callable[[], object]]:
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
+
+    inputs, _ = _operator(Case("gated_delta_rule", *_sizes(case)), device)
+    *others, decay = (each.detach() for each in inputs)
+    log_decay = decay.log()
+    halves = [each.bfloat16().requires_grad_() for each in others]
+    leaves = [*halves, log_decay.clone().requires_grad_()]
+
+    def run(rule: Callable[..., Any], given: list[Tensor]) -> Any:
+        q, k, v, beta, g = given
+        return rule(q=q, k=k, v=v, g=g, beta=beta, scale=1.0, output_final_state=True)
+
+    return (
+        lambda: run(fused_recurrent_gated_delta_rule, [*others, log_decay]),
+        lambda: _differentiate(run(chunk_gated_delta_rule, leaves), leaves),
+    )
 
 
 def _sizes(case: Case) -> tuple[int, int, int, int]:
@@ -233,6 +289,11 @@ def _print(console: Console, rows: list[Row], about: dict[str, Any]) -> None:
     console.print(
         "shape: batch x heads x steps x head size; times: milliseconds, forward / forward + backward, float32"
     )
+    if with_fla:
+        console.print(
+            "fla: fused_recurrent_delta_rule; beside gated operators fused_recurrent_gated_delta_rule forward and "
+            "chunk_gated_delta_rule forward + backward, the latter in bfloat16"
+        )
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     console.print(f"{about['device']}, {about['threads']} threads, {about['date']}; {versions}")
     if with_memory:

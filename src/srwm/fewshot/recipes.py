@@ -53,6 +53,9 @@ GATED: dict[str, Any] = {
     "memory_options": {"key_map": "l2", "forget_gates": 2, "input_projection": True},
 }
 
+# As large as the heads of the gated SRWM.
+GATED_DELTANET: dict[str, Any] = {"num_heads": 2, "memory": "gated_deltanet", "memory_options": {}}
+
 # The authors validate on 100 batches, here of 128 episodes: among 300 checkpoints that differ by a few tenths of a
 # percent, 1,600 episodes choose almost at random.
 OMNIGLOT = FewShotConfig(train=TrainConfig(validation_episodes=12_800))
@@ -132,6 +135,11 @@ _RECIPES = {
     "omniglot-1shot-best-deltanet": Recipe(
         _with(_OMNIGLOT_BEST, model=DELTANET), "Omniglot 5-way 1-shot, a DeltaNet trained like the best SRWM", 97.2
     ),
+    "omniglot-1shot-best-gated-deltanet": Recipe(
+        _with(_OMNIGLOT_BEST, model=GATED_DELTANET),
+        "Omniglot 5-way 1-shot, a gated DeltaNet trained like the best SRWM",
+        97.2,
+    ),
     "omniglot-1shot-best-lstm": Recipe(
         _with(_OMNIGLOT_BEST, model={**_LSTM_OMNIGLOT, "memory_options": {}}),
         "Omniglot 5-way 1-shot, an LSTM trained like the best SRWM",
@@ -184,6 +192,11 @@ _RECIPES = {
     ),
     "fc100-5shot-best-deltanet": Recipe(
         _with(_FC100_BEST, model=DELTANET), "FC100 5-way 5-shot, a DeltaNet trained like the best SRWM", 43.2
+    ),
+    "fc100-5shot-best-gated-deltanet": Recipe(
+        _with(_FC100_BEST, model=GATED_DELTANET),
+        "FC100 5-way 5-shot, a gated DeltaNet trained like the best SRWM",
+        43.2,
     ),
     "fc100-5shot-best-res12": Recipe(
         _with(_FC100_BEST, model={**_RES12, "dropout": 0.3}),

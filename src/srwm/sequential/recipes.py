@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from srwm.fewshot.config import ModelConfig, OptimizerConfig
-from srwm.fewshot.recipes import DELTANET, GATED, HEARD
+from srwm.fewshot.recipes import DELTANET, GATED, GATED_DELTANET, HEARD
 from srwm.runs.recipes import find_recipe
 
 from .config import SequentialConfig, StreamConfig, TrainConfig
@@ -61,6 +61,7 @@ _MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "": ("SRWM", {}),
     "-gated": ("gated SRWM", GATED),
     "-deltanet": ("DeltaNet", DELTANET),
+    "-gated-deltanet": ("gated DeltaNet", GATED_DELTANET),
     "-lstm": ("LSTM", {"memory": "lstm", "memory_options": {}, "num_layers": 1, "hidden_size": 512, "ff_size": None}),
     "-sr-deltanet": ("SR-DeltaNet", {"memory": "sr_deltanet", "memory_options": {}}),
 }
@@ -132,7 +133,11 @@ def _recipes() -> dict[str, Recipe]:
             title = f"a stream of {sources}, labels one step late, {whose}{memory}"
             changed = replace(config, model=replace(config.model, **options))
             found[setting + ending] = Recipe(changed, title, figures)
-    for ending, memory, options in (("", "a small SRWM", {}), ("-gated", "a small gated SRWM", GATED)):
+    for ending, memory, options in (
+        ("", "a small SRWM", {}),
+        ("-gated", "a small gated SRWM", GATED),
+        ("-gated-deltanet", "a small gated DeltaNet", GATED_DELTANET),
+    ):
         config = replace(_STROKES, model=replace(_STROKES.model, **options))
         title = f"a stream of Strokes and their negatives, {memory} for two CPU cores: a first look"
         found[f"sequential-strokes{ending}"] = Recipe(config, title)
