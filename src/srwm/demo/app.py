@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from srwm.errors import InputError, RunError
 from srwm.fewshot import FewShotModel
+from srwm.sequential import StreamModel
 
 from .bodies import no_session, read_body, read_json
 from .bounds import Busy, Slots, Worker
@@ -32,6 +33,7 @@ from .requests import (
 )
 from .samples import sample_images
 from .session import MAX_EXAMPLES, Session, Sessions
+from .stream_routes import StreamRoutes, no_stream_routes
 from .views import answer_view, model_view, moment_view, session_view
 
 _STATIC = Path(__file__).parent / "static"
@@ -42,15 +44,26 @@ _MOST_PICTURES = 8
 """Pictures that are on their way or wait to be read."""
 
 
-def create_app(model: FewShotModel, name: str, *, clock: Callable[[], float] = time.monotonic) -> Starlette:
+def create_app(
+    model: FewShotModel,
+    name: str,
+    *,
+    stream: tuple[StreamModel, str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Starlette:
     """Make the application that shows a model.
 
     Args:
         model: what `srwm.fewshot.load_model` gave.
         name: what the page calls it.
+        stream: what `srwm.sequential.load_stream_model` gave, and what the page calls it; None leaves the streams out.
         clock: gives seconds, by which sessions that are out of use are known.
+
+    Raises:
+        InputError: if no characters can be drawn for the model of streams.
     """
     demo = _Demo(model, name, clock)
+    streams = no_stream_routes() if stream is None else StreamRoutes(*stream, _MOST_WAITING, clock).routes()
     at = "/api/sessions/{session}"
     return Starlette(
         routes=[
@@ -68,6 +81,7 @@ def create_app(model: FewShotModel, name: str, *, clock: Callable[[], float] = t
             Route(at + "/reset", demo.reset, methods=["POST"]),
             Route(at + "/rename", demo.rename, methods=["POST"]),
             Route(at + "/predict", demo.predict, methods=["POST"]),
+            *streams,
         ],
         middleware=[Middleware(Guard)],
         exception_handlers={

@@ -9,11 +9,11 @@ from torch import Tensor
 from srwm.data.sources import SOURCES
 
 from .drawing import Look
-from .learner import Answer, Layer, Learner, Moment
+from .learner import Answer, Learner, Moment
 from .requests import MAX_NAME, MAX_PICTURE_BYTES, encode_pixels
 from .session import MAX_EXAMPLES, Session
 
-_DIGITS = 4
+DIGITS = 4
 """Digits after the point: more than a page can show."""
 
 
@@ -53,7 +53,7 @@ def session_view(session: Session) -> dict[str, Any]:
         ],
         "moments": [
             [
-                {"moved": round(float(layer.change.norm()) / size, _DIGITS), "peak": _peak(layer.change)}
+                {"moved": round(float(layer.change.norm()) / size, DIGITS), "peak": _peak(layer.change)}
                 for layer, size in zip(moment.layers, sizes, strict=True)
             ]
             for moment in session.moments
@@ -63,26 +63,25 @@ def session_view(session: Session) -> dict[str, Any]:
 
 def moment_view(moment: Moment) -> list[dict[str, Any]]:
     """Show each layer: the change of its matrices in bytes from -127 to 127 for -peak to peak, and its rates."""
-    return [_layer_view(layer) for layer in moment.layers]
+    return [matrix_view(layer.change, layer.rates) for layer in moment.layers]
+
+
+def matrix_view(change: Float[Tensor, "h d m"], rates: Float[Tensor, "h r"] | None) -> dict[str, Any]:
+    """Show one layer."""
+    peak = _peak(change)
+    scaled = change * (127 / peak) if peak else change
+    return {
+        "peak": peak,
+        "change": base64.b64encode(scaled.round().clamp(-127, 127).char().contiguous().numpy().tobytes()).decode(),
+        "rates": None if rates is None else [[round(rate, DIGITS) for rate in row] for row in _rows(rates)],
+    }
 
 
 def answer_view(answer: Answer) -> dict[str, Any]:
     """Show the probabilities."""
     return {
-        "on": [round(each, _DIGITS) for each in answer.on],
-        "off": [round(each, _DIGITS) for each in answer.off],
-    }
-
-
-def _layer_view(layer: Layer) -> dict[str, Any]:
-    peak = _peak(layer.change)
-    scaled = layer.change * (127 / peak) if peak else layer.change
-    return {
-        "peak": peak,
-        "change": base64.b64encode(scaled.round().clamp(-127, 127).char().contiguous().numpy().tobytes()).decode(),
-        "rates": None
-        if layer.rates is None
-        else [[round(rate, _DIGITS) for rate in row] for row in _rows(layer.rates)],
+        "on": [round(each, DIGITS) for each in answer.on],
+        "off": [round(each, DIGITS) for each in answer.off],
     }
 
 

@@ -1,0 +1,98 @@
+"""What the page is told of a stream, as JSON values."""
+
+from typing import Any
+
+from srwm.data.sources import SOURCES
+from srwm.sequential.bank import INVERTED
+
+from .requests import encode_pixels
+from .stream_history import INSTANCES, RUNNING, Shown
+from .stream_learner import StreamLearner
+from .stream_session import MAX_STEPS, StreamSession
+from .tasks import MAX_SEED, TASK_LENGTHS
+from .views import DIGITS, matrix_view
+
+_KEPT_DIGITS = 6
+"""Digits after the point of what a gate keeps, which is close to one."""
+_SIGNIFICANT = 5
+"""Digits of a norm, which may be of any size."""
+
+
+def stream_model_view(name: str, learner: StreamLearner) -> dict[str, Any]:
+    """Say what lives the stream: the model, its matrices, and the limits of what may be asked."""
+    model = learner.model
+    channels, size, _ = model.image_shape
+    return {
+        "name": name,
+        "sources": [_title(source) for source in model.source_names],
+        "ways": model.ways,
+        "channels": channels,
+        "image_size": size,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "layers": [
+            {
+                "heads": matrix.num_heads,
+                "rows": matrix.head_dim,
+                "columns": list(matrix.columns),
+                "keeps_least": round(1 - matrix.forget_max, DIGITS) if matrix.forget_gates else None,
+            }
+            for matrix in learner.matrices
+        ],
+        "task_lengths": list(TASK_LENGTHS),
+        "running": RUNNING,
+        "instances": INSTANCES,
+        "limits": {"steps": MAX_STEPS, "seed": MAX_SEED},
+    }
+
+
+def stream_view(session: StreamSession) -> dict[str, Any]:
+    """Say what became of a stream so far."""
+    history = session.history
+    sizes = [float(matrix.weight.detach().norm()) for matrix in session.learner.matrices]
+    return {
+        "seed": session.seed,
+        "task_length": session.task_length,
+        "task": session.task,
+        "place": session.place,
+        "steps": history.steps,
+        "right": history.right,
+        "running": list(history.running),
+        "recent": [[each.task, int(each.is_right)] for each in history.recent],
+        "shown": [_shown_view(each) for each in history.shown],
+        "instances": history.instances,
+        "bins": {
+            "width": history.bin_width,
+            "list": [[each.images, each.right, _rounded(each.norm)] for each in history.bins],
+        },
+        "norm": _rounded(session.norm),
+        "is_dead": session.is_dead,
+        "layers": [
+            {
+                **matrix_view(layer.change, layer.rates),
+                "moved": round(float(layer.change.norm()) / size, DIGITS),
+                "kept": None
+                if layer.kept is None
+                else [[round(each, 6) for each in row] for row in layer.kept.tolist()],
+            }
+            for layer, size in zip(session.layers, sizes, strict=True)
+        ],
+    }
+
+
+def _shown_view(shown: Shown) -> dict[str, Any]:
+    return {
+        **shown.lived._asdict(),
+        "probabilities": [round(each, DIGITS) for each in shown.probabilities],
+        "pixels": encode_pixels(shown.image.numpy()),
+        "is_inverted": shown.is_inverted,
+    }
+
+
+def _title(source: str) -> str:
+    plain = source.removesuffix(INVERTED)
+    title = SOURCES[plain].title if plain in SOURCES else plain
+    return f"{title} as negatives" if source != plain else title
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{_SIGNIFICANT}g}")
