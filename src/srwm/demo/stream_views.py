@@ -1,12 +1,13 @@
 """What the page is told of a stream, as JSON values."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from srwm.data.sources import SOURCES
 from srwm.sequential.bank import INVERTED
 
 from .requests import encode_pixels
-from .stream_history import INSTANCES, RUNNING, Shown
+from .stream_history import RECENT, RUNNING, Shown
 from .stream_learner import StreamLearner
 from .stream_session import MAX_STEPS, StreamSession
 from .tasks import MAX_SEED, TASK_LENGTHS
@@ -24,7 +25,7 @@ def stream_model_view(name: str, learner: StreamLearner) -> dict[str, Any]:
     channels, size, _ = model.image_shape
     return {
         "name": name,
-        "sources": [_title(source) for source in model.source_names],
+        "sources": _titles(model.source_names),
         "ways": model.ways,
         "channels": channels,
         "image_size": size,
@@ -40,7 +41,7 @@ def stream_model_view(name: str, learner: StreamLearner) -> dict[str, Any]:
         ],
         "task_lengths": list(TASK_LENGTHS),
         "running": RUNNING,
-        "instances": INSTANCES,
+        "recent": RECENT,
         "limits": {"steps": MAX_STEPS, "seed": MAX_SEED},
     }
 
@@ -88,10 +89,15 @@ def _shown_view(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _title(source: str) -> str:
-    plain = source.removesuffix(INVERTED)
-    title = SOURCES[plain].title if plain in SOURCES else plain
-    return f"{title} as negatives" if source != plain else title
+def _titles(sources: Sequence[str]) -> list[str]:
+    """What a sentence calls the sources."""
+    plain = [source.removesuffix(INVERTED) for source in sources]
+    titles = [SOURCES[name].title if name in SOURCES else name for name in plain]
+    # "Strokes and its negatives"
+    return [
+        title if source == name else f"{'its' if name in plain[:i] else title} negatives"
+        for i, (source, name, title) in enumerate(zip(sources, plain, titles, strict=True))
+    ]
 
 
 def _rounded(number: float) -> float:
