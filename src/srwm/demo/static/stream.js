@@ -163,9 +163,13 @@ export class StreamPage {
   #showPlaying(isPlaying) {
     find("#play").textContent = isPlaying ? "Pause" : "Play";
     find("#play").setAttribute("aria-pressed", isPlaying);
-    if (isPlaying || !this.#view) return;
-    const score = percent(...this.#view.running);
-    this.#speak(`Paused after ${this.#view.steps} images; ${score} right of the last ${this.#view.running[1]}.`);
+    if (!isPlaying) this.#last.then(() => this.#speakScore());
+  }
+
+  #speakScore() {
+    if (!this.#view) return;
+    const [right, all] = this.#view.running;
+    this.#speak(`Paused after ${this.#view.steps} images; ${percent(right, all)} right of the last ${all}.`);
   }
 
   #speak(sentence) {
