@@ -137,7 +137,7 @@ def test_sessions_of_the_tabs_do_not_know_of_each_other(stream_page):
         ("steps", {"count": "9"}, "count is '9'"),
         ("steps", {}, "lacks the key 'count'"),
         ("steps", {"count": 1, "more": 1}, "has the key 'more'; wanted count"),
-        ("task_length", {"images": 16}, "images is 16; wanted one of 15, 30, 75"),
+        ("task_length", {"images": 16}, "images is 16; expected one of 15, 30, 75"),
         ("task_length", {"images": True}, "images is True"),
         ("task_length", {"images": 30.0}, "images is 30.0"),
         ("reset", {"seed": -1}, f"seed is -1; wanted a whole number from 0 to {MAX_SEED}"),

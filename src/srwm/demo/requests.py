@@ -62,7 +62,7 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
 def choice(name: str, value: Any, choices: Sequence[int]) -> int:
     """Take one of some whole numbers."""
     if isinstance(value, bool) or not isinstance(value, int) or value not in choices:
-        raise InputError(f"{name} is {_quoted(value)}; wanted one of {', '.join(map(str, choices))}")
+        raise InputError(f"{name} is {_quoted(value)}; expected one of {', '.join(map(str, choices))}")
     return value
 
 

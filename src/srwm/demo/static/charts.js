@@ -5,6 +5,8 @@ const MARGIN = { left: 42, right: 8, top: 8, bottom: 20 };
 const TOGETHER = 10; // Answers that a point of the recent accuracy stands for.
 const LOGARITHMIC = 100; // A norm that grows by more than this is shown on a logarithmic scale.
 
+const NOTHING = "No images yet.";
+
 const percent = (share) => `${Math.round(100 * share)}%`;
 const number = (value) => (value >= 1e6 ? value.toExponential(0) : Number(value.toPrecision(3)).toLocaleString("en"));
 
@@ -32,7 +34,8 @@ class Chart {
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const right = width - MARGIN.right;
     const bottom = height - MARGIN.bottom;
-    this.#svg.replaceChildren(...this.#parts({ left: MARGIN.left, top: MARGIN.top, right, bottom, width: right - MARGIN.left, height: bottom - MARGIN.top }));
+    const { left, top } = MARGIN;
+    this.#svg.replaceChildren(...this.#parts({ left, top, right, bottom, width: right - left, height: bottom - top }));
   }
 }
 
@@ -54,9 +57,10 @@ export class RecentChart extends Chart {
       return last.reduce((total, [, right]) => total + right, 0) / last.length;
     });
     const changes = recent.filter(([task], i) => i > 0 && recent[i - 1][0] !== task).length;
+    const last = Math.min(TOGETHER, recent.length);
     const label = recent.length
-      ? `The last ${recent.length} images: ${percent(shares.at(-1))} right of the last ${Math.min(TOGETHER, recent.length)}; the classes changed ${changes} times.`
-      : "No images yet.";
+      ? `The last ${recent.length} images: ${percent(shares.at(-1))} right of the last ${last}; the classes changed ${changes} times.`
+      : NOTHING;
     this.set(label, (box) => {
       const x = (i) => box.left + ((i + 0.5) * box.width) / this.#most;
       const parts = axes(box, this.#chance);
@@ -87,7 +91,8 @@ export class InstanceChart extends Chart {
   show(instances) {
     const names = instances.map((_, i) => (i === instances.length - 1 ? `${i + 1}+` : `${i + 1}`));
     const told = instances.map(([right, all], i) => (all ? `${names[i]}: ${percent(right / all)}` : null)).filter(Boolean);
-    this.set(told.length ? `Right by image of a class since the change: ${told.join(", ")}.` : "No images yet.", (box) => {
+    const label = told.length ? `Right by image of a class since the change: ${told.join(", ")}.` : NOTHING;
+    this.set(label, (box) => {
       const parts = axes(box, this.#chance);
       const step = box.width / instances.length;
       instances.forEach(([right, all], i) => {
@@ -95,8 +100,9 @@ export class InstanceChart extends Chart {
         parts.push(text(middle, box.bottom + 14, names[i], "middle"));
         if (!all) return;
         const y = yOf(box, right / all);
-        parts.push(make("rect", { x: middle - 0.36 * step, y, width: 0.72 * step, height: box.bottom - y, rx: 2, class: "column" }));
-        const isHigh = box.bottom - y > 22;
+        const [width, height] = [0.72 * step, box.bottom - y];
+        parts.push(make("rect", { x: middle - width / 2, y, width, height, rx: 2, class: "column" }));
+        const isHigh = height > 22;
         parts.push(text(middle, isHigh ? y + 14 : y - 4, String(Math.round((100 * right) / all)), "middle", isHigh ? "inside" : ""));
       });
       return parts;
@@ -115,8 +121,12 @@ export class LifeChart extends Chart {
 
   // bins: stretches of the life: images, right answers, norm.
   show(bins, steps) {
-    const label = steps ? `Over all ${steps} images, from first to last: ${few(bins).map(([all, right]) => percent(right / all)).join(", ")} right.` : "No images yet.";
-    this.set(label, (box) => [...axes(box, this.#chance), path(overTime(box, bins, steps, ([all, right]) => yOf(box, right / all))), ...ends(box, steps)]);
+    const told = few(bins).map(([all, right]) => percent(right / all));
+    const label = steps ? `Over all ${steps} images, from first to last: ${told.join(", ")} right.` : NOTHING;
+    this.set(label, (box) => {
+      const curve = overTime(box, together(bins), steps, ([all, right]) => yOf(box, right / all));
+      return [...axes(box, this.#chance), path(curve), ...ends(box, steps)];
+    });
   }
 }
 
@@ -128,7 +138,8 @@ export class NormChart extends Chart {
     const isLog = steps > 0 && most > LOGARITHMIC * Math.max(least, 1);
     const top = steps ? most * (isLog ? 2 : 1.25) : 1;
     const share = (norm) => (isLog ? Math.log(Math.max(norm, 1)) / Math.log(top) : norm / top);
-    const label = steps ? `Norm of all changes over ${steps} images, from first to last: ${few(bins).map(([, , norm]) => number(norm)).join(", ")}.` : "No images yet.";
+    const told = few(bins).map(([, , norm]) => number(norm));
+    const label = steps ? `Norm of all changes over ${steps} images, from first to last: ${told.join(", ")}.` : NOTHING;
     this.set(label, (box) => {
       const ticks = steps ? [isLog ? 1 : 0, most] : [0];
       const parts = ticks.flatMap((tick) => level(box, share(tick), number(tick), "grid"));
@@ -144,6 +155,13 @@ function overTime(box, bins, steps, y) {
     lived += bin[0];
     return [box.left + (lived / steps) * box.width, y(bin)];
   });
+}
+
+// A last stretch that has just begun says little by itself: it goes with the one before.
+function together(bins) {
+  const [before, last] = bins.slice(-2);
+  if (!last || last[0] >= before[0] / 2) return bins;
+  return [...bins.slice(0, -2), before.map((value, i) => (i < 2 ? value + last[i] : last[i]))];
 }
 
 function few(bins) {

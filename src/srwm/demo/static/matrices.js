@@ -5,6 +5,8 @@ import { bytesOf } from "./api.js";
 const PARTS = ["y", "q", "k", "β", "f"];
 const RATES = 3; // The part that makes the learning rates.
 const FEW = 2; // Heads that are shown larger.
+const MANY_TIMES = 10; // A share of the size that is no longer told in percent.
+const KEPT_DIGITS = 4; // What a gate keeps may be as near to 1 as 0.9999.
 const GAP = 1; // Columns that stay empty between two parts.
 const POWER = 0.4; // Of the colour's depth: so that small changes are seen beside large ones.
 const MOVE_MS = 450;
@@ -96,7 +98,7 @@ export class Matrices {
     this.#moved = moved;
     for (const panel of this.#panels) {
       const share = moved[panel.index];
-      panel.moved.textContent = share ? `moved by ${(100 * share).toFixed(share < 0.1 ? 1 : 0)}% of its size` : "as it began";
+      panel.moved.textContent = share ? `moved by ${shareText(share)} its size` : "as it began";
     }
     const number = this.#scale.toPrecision(2);
     this.#ends.least.textContent = this.#scale ? `−${number}` : "less";
@@ -182,7 +184,7 @@ export class Matrices {
       rates.replaceChildren(make("span", "quiet small rates-title", "Learning rates"), ...bars);
       // Of two gates, the first is for what makes the output.
       const gated = columns[RATES + 1] === 2 ? ["y", "q k β f"] : ["all"];
-      const gauges = gated.map((name, i) => rateBar(name, valuesOf(this.#kept[index], i), least, 3));
+      const gauges = gated.map((name, i) => rateBar(name, valuesOf(this.#kept[index], i), least, KEPT_DIGITS));
       kept.replaceChildren(make("span", "quiet small rates-title", "Keeps, each step"), ...gauges);
     }
   }
@@ -212,6 +214,11 @@ function rateBar(name, values, least = 0, digits = 2) {
   }
   bar.append(make("b", "", name), track, make("span", "number", values.length ? mean.toFixed(digits) : "–"));
   return bar;
+}
+
+function shareText(share) {
+  if (share >= MANY_TIMES) return `${Math.round(share).toLocaleString("en")} times`;
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}% of`;
 }
 
 function make(tag, className, text = "") {

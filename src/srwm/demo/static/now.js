@@ -6,12 +6,12 @@ const letterOf = (label) => String.fromCharCode("A".charCodeAt(0) + label);
 
 export class Now {
   #find = (selector) => document.querySelector(selector);
-  #model;
+  #shape;
   #rows = [];
   #items = [];
 
   constructor(model) {
-    this.#model = model;
+    this.#shape = { channels: model.channels, size: model.image_size };
     const body = this.#find("#stream-answers tbody");
     for (let label = 0; label < model.ways; label++) {
       const row = body.insertRow();
@@ -49,14 +49,14 @@ export class Now {
     verdict.textContent = view.is_dead ? deathOf(view) : now ? verdictOf(now) : "Nothing seen yet. Press Play.";
     verdict.classList.toggle("is-wrong", view.is_dead || (now !== undefined && now.answer !== now.label));
     verdict.classList.toggle("is-right", !view.is_dead && now?.answer === now?.label && now !== undefined);
-    if (now) this.#find("#stream-task").textContent = `task ${now.task + 1}, image ${now.place}${now.is_inverted ? ", negatives" : ""}`;
+    if (now) this.#find("#stream-task").textContent = placeOf(now);
   }
 
   #showImage(now) {
     const canvas = this.#find("#stream-image");
     canvas.classList.toggle("is-empty", !now);
     canvas.setAttribute("aria-label", now ? `Image ${now.step}, which is ${letterOf(now.label)}` : "No image yet");
-    if (now) paintPixels(canvas, now.pixels, { channels: this.#model.channels, size: this.#model.image_size });
+    if (now) paintPixels(canvas, now.pixels, this.#shape);
     else canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
   }
 
@@ -72,13 +72,17 @@ export class Now {
     this.#items.forEach((item, i) => {
       const each = shown[i];
       const isRight = each.answer === each.label;
-      paintPixels(item.querySelector("canvas"), each.pixels, { channels: this.#model.channels, size: this.#model.image_size });
+      paintPixels(item.querySelector("canvas"), each.pixels, this.#shape);
       item.querySelector("span").textContent = `${isRight ? "✓" : "✗"} ${letterOf(each.answer)}`;
       item.className = isRight ? "is-right" : "is-wrong";
       item.classList.toggle("is-first", each.place === 1);
       item.title = isRight ? `Image ${each.step}: right` : `Image ${each.step}: wrong, it is ${letterOf(each.label)}`;
     });
   }
+}
+
+function placeOf({ task, place, is_inverted: isInverted }) {
+  return `task ${(task + 1).toLocaleString("en")}, image ${place}${isInverted ? ", negatives" : ""}`;
 }
 
 // What it said of an image, in words.
@@ -90,5 +94,6 @@ export function verdictOf({ answer, label, instance, probabilities }) {
 
 // How a life ended, in words.
 export function deathOf({ steps }) {
-  return `After ${steps.toLocaleString("en")} images its matrices have grown beyond all numbers, and it can answer nothing any more. Begin anew.`;
+  const lived = steps.toLocaleString("en");
+  return `After ${lived} images its matrices have grown beyond all numbers, and it can answer nothing any more. Begin anew.`;
 }
