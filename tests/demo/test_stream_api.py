@@ -4,6 +4,8 @@ import asyncio
 import base64
 import itertools
 import json
+import logging
+import random
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from .asgi import HOST, JSON, call, post, scope_of, send
 from .small import CROSS, NAME, small_model
 from .small_stream import GATED, SIZE, STREAM_NAME, WAYS, StreamPage, small_stream_model
 from .test_bounds import Gate
+from .test_fuzz import ANSWERS, headers_of, mutated
 from .test_numbers import VALUES
 
 
@@ -202,6 +205,34 @@ def test_a_model_that_no_characters_can_be_drawn_for_is_refused_at_once():
     model.image_shape = (1, 7, 7)
     with pytest.raises(InputError, match="image_size=7"):
         create_app(small_model(), NAME, stream=(model, "tiny"))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_hundred_broken_requests_each_get_an_answer(seed, caplog):
+    generator = random.Random(seed)
+
+    async def run():
+        app = new_app()
+        for _ in range(100):
+            opening = await asked(app, "/api/stream/sessions", {"seed": 0})
+            at = f"/api/stream/sessions/{opening.content['session']}"
+            bodies = {"steps": {"count": 3}, "reset": {"seed": 5}, "change": {}, "task_length": {"images": 15}}
+            verb = generator.choice([*bodies])
+            path, body = f"{at}/{verb}".encode(), json.dumps(bodies[verb]).encode()
+            if generator.random() < 0.3:
+                path = mutated(path, generator)
+            else:
+                body = mutated(body, generator)
+            method = generator.choice(["POST", "POST", "POST", "GET", "PUT"])
+            scope = scope_of(path.decode("utf-8", "replace"), method, headers_of(generator))
+            reply = await send(app, scope, body, hangs_up=generator.random() < 0.1)
+            assert reply.status in ANSWERS | {304, 307}, (scope, body)
+            if reply.status >= 400 and reply.headers[b"content-type"] == b"application/json":
+                assert reply.content["error"]
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert caplog.records == []
 
 
 def asked(app, path, body):

@@ -64,14 +64,15 @@ export class StreamPage {
   }
 
   // The tab is shown: go on with the session of this window, if there is one still.
-  async enter() {
-    if (this.#view) return;
-    await this.#safely(async () => {
-      const known = sessionStorage.getItem(KEY);
-      if (known) await this.#find(known);
-      if (!this.#session) await this.#open(someSeed());
-      document.body.dataset.streamReady = "true";
-    });
+  enter() {
+    this.#last = this.#last.then(() => this.#view || this.#safely(() => this.#begin()));
+  }
+
+  async #begin() {
+    const known = sessionStorage.getItem(KEY);
+    if (known) await this.#find(known);
+    if (!this.#session) await this.#open(someSeed());
+    document.body.dataset.streamReady = "true";
   }
 
   // Another tab is shown: nobody sees what would be computed.
