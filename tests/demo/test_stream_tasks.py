@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from srwm.data.strokes import draw_strokes
+from srwm.demo import tasks
 from srwm.demo.tasks import MAX_SEED, TASK_LENGTHS, draw_task, task_bytes
 from srwm.errors import InputError
 
@@ -20,10 +21,23 @@ def test_a_task_is_a_function_of_the_seed_and_its_number():
 
 
 def test_every_task_has_characters_of_its_own():
-    tasks = [draw_task(MODEL, seed, number) for seed in (0, 1) for number in range(6)]
-    upright = [255 - task.images if task.is_inverted else task.images for task in tasks]
+    drawn = [draw_task(MODEL, seed, number) for seed in (0, 1) for number in range(6)]
+    upright = [255 - task.images if task.is_inverted else task.images for task in drawn]
     images = {image.numpy().tobytes() for each in upright for image in each}
     assert len(images) == sum(len(each) for each in upright)
+
+
+def test_tasks_do_not_come_again():
+    first = {draw_task(MODEL, 0, number).images[0].numpy().tobytes() for number in range(300)}
+    assert len(first) == 300
+
+
+def test_characters_are_those_of_the_test_split_whatever_the_seed(monkeypatch):
+    """Only between the splits of one seed is it promised that no program is in two of them."""
+    splits = []
+    monkeypatch.setattr(tasks, "draw_strokes", lambda split, **how: splits.append(split) or draw_strokes(split, **how))
+    draw_task(MODEL, 0, 0)
+    assert splits == ["test"]
 
 
 def test_no_image_is_one_of_the_training():
@@ -53,27 +67,27 @@ def test_images_of_a_class_are_those_of_one_character():
 
 
 def test_some_tasks_are_negatives_for_a_model_that_knows_negatives():
-    tasks = [draw_task(MODEL, 5, number) for number in range(40)]
-    inverted = [task for task in tasks if task.is_inverted]
+    drawn = [draw_task(MODEL, 5, number) for number in range(40)]
+    inverted = [task for task in drawn if task.is_inverted]
     assert 10 <= len(inverted) <= 30
     assert all(float(task.images.double().mean()) > 127 for task in inverted)
     assert {task.source for task in inverted} == {"strokes+inverted"}
-    assert {task.source for task in tasks if not task.is_inverted} == {"strokes"}
+    assert {task.source for task in drawn if not task.is_inverted} == {"strokes"}
 
 
 @pytest.mark.parametrize("sources", [("strokes",), ("omniglot", "cifar-fs")])
 def test_others_see_bright_ink_only(sources):
     model = small_stream_model(sources=sources, channels=3)
-    tasks = [draw_task(model, 5, number) for number in range(12)]
-    assert not any(task.is_inverted for task in tasks)
-    assert {task.source for task in tasks} == {sources[0]}
-    assert tasks[0].images.shape[1:] == (3, SIZE, SIZE)
+    drawn = [draw_task(model, 5, number) for number in range(12)]
+    assert not any(task.is_inverted for task in drawn)
+    assert {task.source for task in drawn} == {sources[0]}
+    assert drawn[0].images.shape[1:] == (3, SIZE, SIZE)
 
 
 def test_a_model_of_negatives_alone_has_a_source_for_all():
     model = small_stream_model(sources=("strokes+inverted",))
-    tasks = [draw_task(model, 5, number) for number in range(12)]
-    assert {task.source for task in tasks} == {"strokes+inverted"}
+    drawn = [draw_task(model, 5, number) for number in range(12)]
+    assert {task.source for task in drawn} == {"strokes+inverted"}
 
 
 def test_images_too_small_for_characters_are_refused():
