@@ -7,17 +7,23 @@ import math
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import torch
 from PIL import Image
 
 from srwm.demo import create_app, listen
 from srwm.demo.serve import make_server, url_of
+from srwm.demo.stream_session import MAX_STEPS
 from srwm.fewshot import load_model
+from srwm.sequential import load_stream_model
 
 from .browser import View, open_browser
+from .small import Page
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "pictures"
+STREAM_SEED = 7
+STREAM_IMAGES = 3010
 NAMES = ("spiral", "star", "fish", "house", "bolt")
 
 
@@ -102,21 +108,38 @@ def save(name, *pictures):
     sheet.quantize(256, dither=Image.Dither.NONE).save(FOLDER / name, optimize=True)
 
 
+def show_stream(view):
+    """Open the second tab, live a while, and go on as if it were watched: the picture follows from the seed."""
+    view.script("location.hash = '/stream'")
+    view.wait(lambda: view.script("return document.body.dataset.streamReady"))
+    page = Page(urlsplit(view.url).port)
+    page.session = f"/api/stream/sessions/{view.script('return sessionStorage.stream')}"
+    page.change("reset", seed=STREAM_SEED)
+    for _ in range(STREAM_IMAGES // MAX_STEPS):
+        page.change("steps", count=MAX_STEPS)
+    page.change("steps", count=STREAM_IMAGES % MAX_STEPS)
+    view.browser.refresh()
+    view.wait(lambda: view.find("#lived").text == f"{STREAM_IMAGES:,}")
+    view.leave()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?", default="omniglot-1shot", help="(default: %(default)s)")
+    parser.add_argument("--stream", default="strokes-stream", help="(default: %(default)s)")
     args = parser.parse_args()
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
     listening = listen(0)
-    server = make_server(create_app(load_model(args.model), Path(args.model).name))
+    stream = load_stream_model(args.stream), Path(args.stream).name
+    server = make_server(create_app(load_model(args.model), Path(args.model).name, stream=stream))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     browser = open_browser()
     try:
         view = View(browser, url_of(listening))
         for name, dark in (("demo-light.png", False), ("demo-dark.png", True)):
-            view.open(width=1320, height=1010, dark=dark)
+            view.open(width=1320, height=1056, dark=dark)
             play(view)
             save(name, view.picture())
         view.open(width=390, height=844)
@@ -126,6 +149,10 @@ def main():
             view.script("document.querySelector(arguments[0]).scrollIntoView({block: 'start'}); scrollBy(0, -40)", part)
             screens.append(view.picture())
         save("demo-phone.png", *screens)
+        for name, dark in (("demo-stream-light.png", False), ("demo-stream-dark.png", True)):
+            view.open(width=1320, height=1210, dark=dark)
+            show_stream(view)
+            save(name, view.picture())
     finally:
         browser.quit()
         server.should_exit = True

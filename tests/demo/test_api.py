@@ -31,8 +31,7 @@ def teach_all(page):
 def test_the_model_is_described(page):
     model = page.get("/api/model")
     assert (model["name"], model["ways"], model["image_size"], model["channels"]) == (NAME, WAYS, SIZE, 1)
-    options = {"learning_rates": 4, "forget_gates": 0, "forget_max": 0.1}
-    assert model["layers"] == [{"heads": 2, "rows": 8, "columns": [8, 8, 8, 4], **options}] * 2
+    assert model["layers"] == [{"heads": 2, "rows": 8, "columns": [8, 8, 8, 4], "keeps_least": None}] * 2
     assert model["pen"] == LOOKS["strokes"].pen
 
 

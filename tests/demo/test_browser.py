@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from srwm.demo import create_app
 from srwm.demo.drawing import LOOKS, draw_image
 
 from .conftest import serving
@@ -259,15 +260,16 @@ def test_it_is_light_by_day_and_dark_by_night(view):
     assert view.script(ink) != light_ink
 
 
-def test_a_gated_network_shows_what_it_forgets(browser):
-    with serving(small_model(memory_options={"forget_gates": 2, "key_map": "l2"})) as port:
+def test_a_gated_network_shows_what_it_keeps(browser):
+    gated = small_model(memory_options={"forget_gates": 2, "key_map": "l2"})
+    with serving(create_app(gated, NAME)) as port:
         view = View(browser, f"http://127.0.0.1:{port}/")
         view.open()
         assert view.texts(".map:first-child .letters span")[:5] == ["y", "q", "k", "β", "f"]
-        assert view.texts(".layer:first-child .rate b") == ["y", "q", "k", "β", "y", "rest"]
+        assert view.texts(".layer:first-child .rate b") == ["y", "q", "k", "β", "y", "q k β f"]
         view.teach(0, RING)
         view.wait(lambda: "\N{EN DASH}" not in view.texts(".rate .number"))
-        shares = [text for text in view.texts(".rate .number") if text.endswith("%")]
-        assert len(shares) == 4
-        assert all(0.01 <= float(text.removesuffix("%")) <= 10 for text in shares)
+        kept = [float(text) for text in view.texts(".kept .number")]
+        assert len(kept) == 4
+        assert all(0.9 <= each < 1 for each in kept)
         assert view.errors() == []

@@ -11,14 +11,24 @@ import pytest
 from srwm.cli import build_parser, main
 from srwm.demo import listen
 from srwm.fewshot import export_model, shipped_models
+from srwm.sequential import export_stream_model
 
+from .asgi import call
 from .small import small_model
+from .small_stream import GATED, small_stream_model
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "small"
     export_model(small_model(), folder, half=False, measured={}, card="")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported_stream(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stream") / "small-stream"
+    export_stream_model(small_stream_model(**GATED), folder, half=False, measured={}, card="")
     return folder
 
 
@@ -48,8 +58,53 @@ def test_a_missing_package_is_named(monkeypatch, capsys):
     assert "run `pip install 'srwm[demo]'`" in capsys.readouterr().err
 
 
-def test_it_serves_until_ctrl_c(exported):
-    command = [sys.executable, "-m", "srwm.cli", "demo", str(exported), "--port", "0", "--no-browser"]
+@pytest.fixture
+def served(monkeypatch):
+    """The applications that were to be served, and nothing is."""
+    apps = []
+    monkeypatch.setattr("srwm.demo.serve", lambda app, listening, **options: apps.append(app))
+    return apps
+
+
+def stream_of(app):
+    return call(app, "/api/stream").content["stream"]
+
+
+def test_a_model_of_streams_can_be_named(exported, exported_stream, served, capsys):
+    assert main(["demo", str(exported), "--stream", str(exported_stream), "--port", "0"]) == 0
+    assert stream_of(served[0])["name"] == str(exported_stream)
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_the_model_of_streams_that_comes_with_the_package_is_taken_when_none_is_named(
+    exported, exported_stream, served, capsys, monkeypatch
+):
+    monkeypatch.setattr("srwm.runs.shipped.SHIPPED", exported_stream.parent)
+    monkeypatch.setattr("srwm.cli.demo.STREAM", exported_stream.name)
+    assert main(["demo", str(exported), "--port", "0"]) == 0
+    assert stream_of(served[0])["name"] == "small-stream"
+
+
+def test_where_there_is_no_model_of_streams_it_says_so_and_leaves_the_tab_out(
+    exported, served, capsys, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("srwm.runs.shipped.SHIPPED", tmp_path)
+    assert main(["demo", str(exported), "--port", "0"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("The tab of the endless stream is left out: there is no model 'strokes-stream'")
+    assert out.splitlines()[0].endswith(". Name a model of streams with --stream.")
+    assert stream_of(served[0]) is None
+
+
+@pytest.mark.parametrize("name", ["nowhere", "omniglot-1shot"])
+def test_a_model_of_streams_that_is_named_and_not_there_exits_2(exported, name, capsys):
+    assert main(["demo", str(exported), "--stream", name, "--port", "0", "--no-browser"]) == 2
+    assert f"model {name!r}" in capsys.readouterr().err
+
+
+def test_it_serves_until_ctrl_c(exported, exported_stream):
+    command = [sys.executable, "-m", "srwm.cli", "demo", str(exported), "--stream", str(exported_stream)]
+    command += ["--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()

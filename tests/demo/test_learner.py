@@ -88,7 +88,8 @@ def test_rates_are_those_by_which_the_matrices_change(options):
         *_, beta, forget = torch.einsum("hd,hdm->hm", heads, weight).split([24, number, matrix.forget_gates], dim=-1)
         assert torch.allclose(rates, beta.sigmoid(), atol=1e-6)
         lets_go = matrix.forget_min + (matrix.forget_max - matrix.forget_min) * (forget + matrix.forget_bias).sigmoid()
-        assert torch.allclose(after.layers[0].forget, lets_go, atol=1e-6)
+        if matrix.forget_gates:
+            assert torch.allclose(after.layers[0].kept, 1 - lets_go, atol=1e-6)
         rule = {name: value for name, value in options.items() if name in Options._fields}
         _, end = self_referential_reference(
             heads[None, None], matrix.weight.detach(), change[None], None, Options(**rule)
@@ -96,30 +97,17 @@ def test_rates_are_those_by_which_the_matrices_change(options):
         assert torch.allclose(end[0], after.layers[0].change, atol=1e-6)
 
 
-def test_the_page_is_told_what_gates_let_go_of():
+def test_the_page_is_told_what_gates_keep():
     learner = Learner(small_model(memory_options=GATED))
     described = model_view("gated", learner, LOOKS["strokes"])["layers"]
-    assert (
-        described
-        == [
-            {
-                "heads": 2,
-                "rows": 8,
-                "columns": [8, 8, 8, 4, 2],
-                "learning_rates": 4,
-                "forget_gates": 2,
-                "forget_max": 0.5,
-            }
-        ]
-        * 2
-    )
+    assert described == [{"heads": 2, "rows": 8, "columns": [8, 8, 8, 4, 2], "keeps_least": 0.5}] * 2
     moments = taught(learner)
-    assert {layer["forget"] for layer in moment_view(moments[0])} == {None}
+    assert {layer["kept"] for layer in moment_view(moments[0])} == {None}
     for layer, shown in zip(moments[-1].layers, moment_view(moments[-1]), strict=True):
-        np.testing.assert_allclose(shown["forget"], layer.forget.numpy(), atol=1e-6)
-        assert layer.forget.shape == (2, 2)
+        np.testing.assert_allclose(shown["kept"], layer.kept.numpy(), atol=1e-6)
+        assert layer.kept.shape == (2, 2)
     plain = taught(Learner(small_model()))[-1]
-    assert [shown["forget"] for shown in moment_view(plain)] == [[[], []]] * 2
+    assert [shown["kept"] for shown in moment_view(plain)] == [None] * 2
 
 
 def test_a_drawing_without_a_label_changes_the_matrices_too():

@@ -2,17 +2,27 @@
 
 import argparse
 import contextlib
+from typing import TYPE_CHECKING
 
 from ._parser import EXIT_OK, Commands, Parser
+
+if TYPE_CHECKING:
+    from srwm.sequential import StreamModel
 
 _EPILOG = """\
 Draw one example of each character, then another one: the network says which it is, and shows how it rewrites its own
 weights to know. The page is served on this machine (127.0.0.1) for this machine alone, and needs no network. Ctrl-C
 ends it.
 
+In a second tab, a network lives a stream without end whose classes change again and again, and one sees it adapt.
+
   srwm demo
   srwm demo runs/my-run --port 9000 --no-browser
+  srwm demo --stream runs/my-stream
 """
+
+STREAM = "strokes-stream"
+"""The model of streams that comes with srwm."""
 
 
 def add(parser: Parser, commands: "Commands[Parser]") -> None:
@@ -26,6 +36,12 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         default="omniglot-1shot",
         metavar="MODEL",
         help="a few-shot model that comes with srwm, or the folder of a run (default: %(default)s)",
+    )
+    demo.add_argument(
+        "--stream",
+        metavar="MODEL",
+        help="a model of streams for the second tab: one that comes with srwm, or the folder of a run "
+        f"(default: {STREAM}; the tab is left out where there is none)",
     )
     demo.add_argument("--port", type=int, metavar="N", help="where the page is (default: 8731; 0 for any free port)")
     demo.add_argument("--no-browser", action="store_true", help="do not open the page, only say where it is")
@@ -51,9 +67,23 @@ def _demo(args: argparse.Namespace) -> int:
         print(f"{args.model} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
 
     with listen(PORT if args.port is None else args.port) as listening:
-        app = create_app(load_model(args.model), args.model)
+        app = create_app(load_model(args.model), args.model, stream=_stream(args.stream))
         # Ctrl-C is how it is meant to end; whether it arrives here depends on what the server was just doing.
         with contextlib.suppress(KeyboardInterrupt):
             serve(app, listening, browser=not args.no_browser, ready=ready)
         print("Ended.")
     return EXIT_OK
+
+
+def _stream(name: str | None) -> "tuple[StreamModel, str] | None":
+    """Load the model of streams that was asked for; else the one that comes with srwm, if it is there."""
+    from srwm.errors import InputError
+    from srwm.sequential import load_stream_model
+
+    if name is not None:
+        return load_stream_model(name), name
+    try:
+        return load_stream_model(STREAM), STREAM
+    except InputError as error:
+        print(f"The tab of the endless stream is left out: {error}. Name a model of streams with --stream.", flush=True)
+        return None

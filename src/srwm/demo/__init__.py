@@ -3,6 +3,9 @@
 A request goes `protocol -> guard -> app -> requests -> drawing -> session -> learner` and back; `bounds` says how many
 go at once. What a session shows is a pure function of the examples it was taught, so going back in time and forgetting
 are exact.
+
+The second tab shows a network that lives a stream without end, `stream_routes -> stream_session -> stream_learner` with
+`tasks` that follow from a seed; what is remembered of a life (`stream_history`) has a bound.
 """
 
 from .app import create_app

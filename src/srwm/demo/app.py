@@ -1,6 +1,5 @@
 """The web application: the page's files, and a small JSON interface."""
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,24 +15,25 @@ from starlette.staticfiles import StaticFiles
 
 from srwm.errors import InputError, RunError
 from srwm.fewshot import FewShotModel
+from srwm.sequential import StreamModel
 
+from .bodies import no_session, read_body, read_json
 from .bounds import Busy, Slots, Worker
 from .drawing import look_of, read_picture
 from .guard import Guard
 from .learner import Learner
 from .requests import (
-    MAX_JSON_BYTES,
     MAX_PICTURE_BYTES,
     class_name,
     drawn_image,
     encode_pixels,
     ink_word,
     number_in_path,
-    parse_body,
     whole_number,
 )
 from .samples import sample_images
 from .session import MAX_EXAMPLES, Session, Sessions
+from .stream_routes import StreamRoutes, no_stream_routes
 from .views import answer_view, model_view, moment_view, session_view
 
 _STATIC = Path(__file__).parent / "static"
@@ -44,15 +44,26 @@ _MOST_PICTURES = 8
 """Pictures that are on their way or wait to be read."""
 
 
-def create_app(model: FewShotModel, name: str, *, clock: Callable[[], float] = time.monotonic) -> Starlette:
+def create_app(
+    model: FewShotModel,
+    name: str,
+    *,
+    stream: tuple[StreamModel, str] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Starlette:
     """Make the application that shows a model.
 
     Args:
         model: what `srwm.fewshot.load_model` gave.
         name: what the page calls it.
+        stream: what `srwm.sequential.load_stream_model` gave, and what the page calls it; None leaves the streams out.
         clock: gives seconds, by which sessions that are out of use are known.
+
+    Raises:
+        InputError: if no characters can be drawn for the model of streams.
     """
     demo = _Demo(model, name, clock)
+    streams = no_stream_routes() if stream is None else StreamRoutes(*stream, _MOST_WAITING, clock).routes()
     at = "/api/sessions/{session}"
     return Starlette(
         routes=[
@@ -70,6 +81,7 @@ def create_app(model: FewShotModel, name: str, *, clock: Callable[[], float] = t
             Route(at + "/reset", demo.reset, methods=["POST"]),
             Route(at + "/rename", demo.rename, methods=["POST"]),
             Route(at + "/predict", demo.predict, methods=["POST"]),
+            *streams,
         ],
         middleware=[Middleware(Guard)],
         exception_handlers={
@@ -129,12 +141,12 @@ class _Demo:
     async def picture(self, request: Request) -> Response:
         ink = ink_word(request.query_params.get("ink", "auto"))
         with self._uploads.take():
-            data = await _read(request, MAX_PICTURE_BYTES)
+            data = await read_body(request, MAX_PICTURE_BYTES)
             image, inverted = await self._pictures.run(lambda: read_picture(data, self._look, self._shape, ink))
         return JSONResponse({"pixels": encode_pixels(image), "inverted": inverted})
 
     async def open(self, request: Request) -> Response:
-        await _read_json(request)
+        await read_json(request)
         name = self._sessions.open()
         session = self._sessions.find(name)
         assert session is not None
@@ -176,7 +188,7 @@ class _Demo:
 
     async def predict(self, request: Request) -> Response:
         session = self._session(request)
-        body = await _read_json(request, "drawing", "time", "label")
+        body = await read_json(request, "drawing", "time", "label")
 
         def predict() -> Response:
             seen = whole_number("time", body["time"], 0, MAX_EXAMPLES)
@@ -194,7 +206,7 @@ class _Demo:
     ) -> Response:
         """Change a session as a request with these keys says, and show what came of it."""
         session = self._session(request)
-        body = await _read_json(request, *keys)
+        body = await read_json(request, *keys)
 
         def compute() -> Response:
             change(session, body)
@@ -213,32 +225,9 @@ class _Demo:
     def _session(self, request: Request) -> Session:
         session = self._sessions.find(request.path_params["session"])
         if session is None:
-            raise HTTPException(404, "there is no such session, or it has made place for newer ones; begin anew")
+            raise no_session()
         return session
 
     def _view(self, session: Session, more: Mapping[str, Any] | None = None) -> Response:
         """Show a session, and the network as it is now."""
         return JSONResponse({**session_view(session), "layers": moment_view(session.moments[-1]), **(more or {})})
-
-
-async def _read(request: Request, most_bytes: int) -> bytes:
-    """Read the body of a request, and stop when it is too long."""
-    sentence = f"the request is longer than {most_bytes:,} bytes"
-    length = request.headers.get("content-length", "0")
-    if re.fullmatch("[0-9]{1,16}", length) is None or int(length) > most_bytes:
-        raise HTTPException(413, sentence)
-    data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > most_bytes:
-            raise HTTPException(413, sentence)
-    return bytes(data)
-
-
-async def _read_json(request: Request, *keys: str) -> dict[str, Any]:
-    """Read a request that is a JSON object with exactly these keys."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Forms, which other sites can send without asking first, are of other kinds.
-    if kind != "application/json":
-        raise HTTPException(415, "the request is not marked as application/json")
-    return parse_body(await _read(request, MAX_JSON_BYTES), *keys)

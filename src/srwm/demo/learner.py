@@ -20,8 +20,8 @@ class Layer(NamedTuple):
     """How far its matrices are from their initial values after the step."""
     rates: Float[Tensor, "h r"] | None
     """The learning rates of the step, 4 or 1 for each head; None if nothing has been learnt yet."""
-    forget: Float[Tensor, "h g"] | None
-    """What each forget gate of each head let go of at the step, g of them, or none; None as for the rates."""
+    kept: Float[Tensor, "h g"] | None
+    """The share of its change that each forget gate of each head kept at the step; None also if there are no gates."""
 
 
 class Moment(NamedTuple):
@@ -78,7 +78,10 @@ class Learner:
         try:
             return Moment(
                 state,
-                tuple(Layer(each.changes()[0, 0], each.beta[0, 0], each.forget[0, 0]) for each in records),
+                tuple(
+                    Layer(each.changes()[0, 0], each.beta[0, 0], 1 - each.forget[0, 0] if each.forget_gates else None)
+                    for each in records
+                ),
             )
         except RunError:
             sentence = "the matrices have grown beyond all numbers; reset, or forget an example"

@@ -59,6 +59,13 @@ def whole_number(name: str, value: Any, least: int, most: int) -> int:
     return value
 
 
+def choice(name: str, value: Any, choices: Sequence[int]) -> int:
+    """Take one of some whole numbers."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in choices:
+        raise InputError(f"{name} is {_quoted(value)}; expected one of {', '.join(map(str, choices))}")
+    return value
+
+
 def number_in_path(name: str, text: str, least: int, most: int) -> int:
     """Take a whole number within bounds from an address."""
     # Python reads digits of all scripts, and refuses numbers of thousands of them with an error of its own.

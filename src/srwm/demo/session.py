@@ -1,8 +1,6 @@
 """What one page has taught its network: the examples, the moments after each of them, and the names of the classes."""
 
-import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,7 +10,8 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
-from .bounds import Busy, Slots
+from .bounds import Slots
+from .kept import Kept
 from .learner import Answer, Learner, Moment
 
 MAX_EXAMPLES = 60
@@ -24,10 +23,6 @@ MAX_WAITING = 8
 _MAX_SESSIONS = 32
 _MEMORY_BYTES = 256 * 2**20
 """About how much all moments of all sessions may take."""
-_KEPT_S = 600.0
-"""A session that was used so recently makes no place for others."""
-_KEPT_BLANK_S = 60.0
-"""The same for one in which nothing is lost: whoever only loads the page again and again keeps nobody out for long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,15 +138,8 @@ class Session:
         return self.moments[time]
 
 
-@dataclass
-class _Kept:
-    session: Session
-    used: float
-    """When it was used last."""
-
-
-class Sessions:
-    """A bounded number of sessions; those that were not used for long make place for new ones, longest first.
+class Sessions(Kept[Session]):
+    """A bounded number of sessions.
 
     Args:
         learner: whom they teach.
@@ -159,44 +147,8 @@ class Sessions:
     """
 
     def __init__(self, learner: Learner, clock: Callable[[], float] = time.monotonic) -> None:
-        self._learner, self._clock = learner, clock
-        # The one that was not used for longest comes first.
-        self._sessions: OrderedDict[str, _Kept] = OrderedDict()
         largest = max(1, learner.moment_bytes()) * (MAX_EXAMPLES + 1)
-        self.limit = max(1, min(_MAX_SESSIONS, _MEMORY_BYTES // largest))
-
-    def open(self) -> str:
-        """Begin a session, and return its name, which nobody can guess.
-
-        Raises:
-            Busy: if there are as many as fit, and all are in use.
-        """
-        now = self._clock()
-        if len(self._sessions) >= self.limit:
-            idle = (name for name, kept in self._sessions.items() if _is_idle(kept, now))
-            oldest = next(idle, None)
-            if oldest is None:
-                raise Busy(
-                    f"there are {self.limit} sessions, as many as fit, and all were used within the last "
-                    f"{_KEPT_S / 60:.0f} minutes; go on in a page that is open already, or try again later"
-                )
-            del self._sessions[oldest]
-        name = secrets.token_urlsafe(16)
-        self._sessions[name] = _Kept(Session(self._learner), now)
-        return name
-
-    def find(self, name: str) -> Session | None:
-        """Give a session, if it is still there."""
-        kept = self._sessions.get(name)
-        if kept is None:
-            return None
-        kept.used = self._clock()
-        self._sessions.move_to_end(name)
-        return kept.session
-
-
-def _is_idle(kept: _Kept, now: float) -> bool:
-    return now - kept.used > (_KEPT_BLANK_S if kept.session.is_blank else _KEPT_S)
+        super().__init__(lambda: Session(learner), max(1, min(_MAX_SESSIONS, _MEMORY_BYTES // largest)), clock)
 
 
 def class_names(task: int, ways: int) -> list[str]:

@@ -7,14 +7,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from srwm.data.sources import SOURCES
+from srwm.nn import SelfReferentialLinear
 
 from .drawing import Look
-from .learner import Answer, Layer, Learner, Moment
+from .learner import Answer, Learner, Moment
 from .requests import MAX_NAME, MAX_PICTURE_BYTES, encode_pixels
 from .session import MAX_EXAMPLES, Session
 
-_DIGITS = 4
+DIGITS = 4
 """Digits after the point: more than a page can show."""
+_KEPT_DIGITS = 6
+"""Digits after the point of what a gate keeps, which is close to one."""
 
 
 def model_view(name: str, learner: Learner, look: Look) -> dict[str, Any]:
@@ -29,17 +32,7 @@ def model_view(name: str, learner: Learner, look: Look) -> dict[str, Any]:
         "image_size": size,
         "parameters": sum(parameter.numel() for parameter in learner.model.parameters()),
         "pen": look.pen,
-        "layers": [
-            {
-                "heads": matrix.num_heads,
-                "rows": matrix.head_dim,
-                "columns": list(matrix.columns),
-                "learning_rates": matrix.learning_rates,
-                "forget_gates": matrix.forget_gates,
-                "forget_max": matrix.forget_max,
-            }
-            for matrix in learner.matrices
-        ],
+        "layers": [layer_view(matrix) for matrix in learner.matrices],
         "limits": {"examples": MAX_EXAMPLES, "name": MAX_NAME, "picture_bytes": MAX_PICTURE_BYTES},
     }
 
@@ -60,7 +53,7 @@ def session_view(session: Session) -> dict[str, Any]:
         ],
         "moments": [
             [
-                {"moved": round(float(layer.change.norm()) / size, _DIGITS), "peak": _peak(layer.change)}
+                {"moved": round(float(layer.change.norm()) / size, DIGITS), "peak": _peak(layer.change)}
                 for layer, size in zip(moment.layers, sizes, strict=True)
             ]
             for moment in session.moments
@@ -69,26 +62,39 @@ def session_view(session: Session) -> dict[str, Any]:
 
 
 def moment_view(moment: Moment) -> list[dict[str, Any]]:
-    """Show each layer: the change of its matrices in bytes from -127 to 127 for -peak to peak, its rates and gates."""
-    return [_layer_view(layer) for layer in moment.layers]
+    """Show each layer: the change of its matrices in bytes from -127 to 127 for -peak to peak, and its rates."""
+    return [matrix_view(layer.change, layer.rates, layer.kept) for layer in moment.layers]
+
+
+def layer_view(matrix: SelfReferentialLinear) -> dict[str, Any]:
+    """Say what the matrices of a layer are."""
+    return {
+        "heads": matrix.num_heads,
+        "rows": matrix.head_dim,
+        "columns": list(matrix.columns),
+        "keeps_least": round(1 - matrix.forget_max, DIGITS) if matrix.forget_gates else None,
+    }
+
+
+def matrix_view(
+    change: Float[Tensor, "h d m"], rates: Float[Tensor, "h r"] | None, kept: Float[Tensor, "h g"] | None
+) -> dict[str, Any]:
+    """Show what a step did to the matrices of a layer."""
+    peak = _peak(change)
+    scaled = change * (127 / peak) if peak else change
+    return {
+        "peak": peak,
+        "change": base64.b64encode(scaled.round().clamp(-127, 127).char().contiguous().numpy().tobytes()).decode(),
+        "rates": _rows(rates, DIGITS),
+        "kept": _rows(kept, _KEPT_DIGITS),
+    }
 
 
 def answer_view(answer: Answer) -> dict[str, Any]:
     """Show the probabilities."""
     return {
-        "on": [round(each, _DIGITS) for each in answer.on],
-        "off": [round(each, _DIGITS) for each in answer.off],
-    }
-
-
-def _layer_view(layer: Layer) -> dict[str, Any]:
-    peak = _peak(layer.change)
-    scaled = layer.change * (127 / peak) if peak else layer.change
-    return {
-        "peak": peak,
-        "change": base64.b64encode(scaled.round().clamp(-127, 127).char().contiguous().numpy().tobytes()).decode(),
-        "rates": _rows(layer.rates, _DIGITS),
-        "forget": _rows(layer.forget, _DIGITS + 2),
+        "on": [round(each, DIGITS) for each in answer.on],
+        "off": [round(each, DIGITS) for each in answer.off],
     }
 
 
@@ -96,5 +102,5 @@ def _peak(change: Float[Tensor, "h d m"]) -> float:
     return float(change.abs().max())
 
 
-def _rows(numbers: Float[Tensor, "h n"] | None, digits: int) -> list[list[float]] | None:
-    return None if numbers is None else [[round(each, digits) for each in row] for row in numbers.tolist()]
+def _rows(values: Float[Tensor, "h r"] | None, digits: int) -> list[list[float]] | None:
+    return None if values is None else [[round(value, digits) for value in row] for row in values.tolist()]

@@ -4,15 +4,14 @@ import { Answers } from "./answers.js";
 import { get, Latest, post, postPicture } from "./api.js";
 import { Boxes, takeFiles } from "./boxes.js";
 import { Matrices } from "./matrices.js";
+import { say, sayForGood } from "./message.js";
 import { Pad } from "./pad.js";
 import { paintPixels } from "./picture.js";
 import { Timeline } from "./timeline.js";
 
 const find = (selector) => document.querySelector(selector);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const finished = (sentence) => sentence[0].toUpperCase() + sentence.slice(1).replace(/\.?$/, ".");
 const SHOW_ME_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 650;
-const MESSAGE_MS = 8000;
 
 class Page {
   #model;
@@ -30,7 +29,6 @@ class Page {
   #matrices;
   #asked = new Latest((what) => this.#safely(() => this.#ask(what)), (isBusy) => this.#setBusy(isBusy));
   #looked = new Latest((time) => this.#safely(() => this.#lookAt(time)));
-  #messageTimer = 0;
 
   constructor(model) {
     this.#model = model;
@@ -272,7 +270,7 @@ class Page {
   async #take(file, pad) {
     if (file.size > this.#model.limits.picture_bytes) {
       const most = Math.floor(this.#model.limits.picture_bytes / 2 ** 20);
-      this.#say(`${file.name} is too large; at most ${most} megabytes are taken.`);
+      say(`${file.name} is too large; at most ${most} megabytes are taken.`);
       return;
     }
     await this.#safely(async () => {
@@ -307,14 +305,15 @@ class Page {
   #key(event) {
     const isTyping = event.target.closest("input:not([type=range]), select, textarea, dialog");
     if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (/^[1-9]$/.test(event.key)) this.#boxes.focus(Number(event.key) - 1);
+    if (event.key === "?") find("#keys").showModal();
+    else if (find("#teach").hidden) return;
+    else if (/^[1-9]$/.test(event.key)) this.#boxes.focus(Number(event.key) - 1);
     else if (event.key === "0") this.#question.canvas.focus();
     else if (event.key === "[") this.#goTo(this.#time - 1);
     else if (event.key === "]") this.#goTo(this.#time + 1);
     else if (event.key === "F") this.#forget();
     else if (event.key === "S") this.#switch();
     else if (event.key === "R") this.#reset();
-    else if (event.key === "?") find("#keys").showModal();
     else return;
     event.preventDefault();
   }
@@ -329,7 +328,7 @@ class Page {
     try {
       await action();
     } catch (error) {
-      this.#say(error.message);
+      say(error.message);
       // The server was started anew, or had too many sessions.
       if (error.status === 404 && this.#session) {
         this.#session = null;
@@ -337,16 +336,10 @@ class Page {
       }
     }
   }
-
-  #say(sentence) {
-    clearTimeout(this.#messageTimer);
-    find("#message").textContent = finished(sentence);
-    this.#messageTimer = setTimeout(() => (find("#message").textContent = ""), MESSAGE_MS);
-  }
 }
 
 try {
   await new Page(await get("/api/model")).begin();
 } catch (error) {
-  find("#message").textContent = finished(error.message);
+  sayForGood(error.message);
 }

@@ -3,6 +3,10 @@
 import { bytesOf } from "./api.js";
 
 const PARTS = ["y", "q", "k", "β", "f"];
+const RATES = 3; // The part that makes the learning rates.
+const FEW = 2; // Heads that are shown larger.
+const MANY_TIMES = 10; // A share of the size that is no longer told in percent.
+const KEPT_DIGITS = 4; // What a gate keeps may be as near to 1 as 0.9999.
 const GAP = 1; // Columns that stay empty between two parts.
 const POWER = 0.4; // Of the colour's depth: so that small changes are seen beside large ones.
 const MOVE_MS = 450;
@@ -12,9 +16,10 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 export class Matrices {
   #layers;
   #panels = [];
-  #root = document.querySelector("#layers");
-  #layerChoice = document.querySelector("#layer");
-  #headChoice = document.querySelector("#head");
+  #root;
+  #layerChoice;
+  #headChoice;
+  #ends;
   #shown = []; // Of each layer the weights' changes that are on the screen.
   #goal = []; // Those that they move to.
   #from = [];
@@ -22,11 +27,16 @@ export class Matrices {
   #frame = 0;
   #scale = 0;
   #rates = [];
-  #forget = [];
+  #kept = [];
   #moved = [];
 
-  // layers: heads, rows and columns of each layer.
-  constructor(layers) {
+  // layers: heads, rows and columns of each layer; prefix: of the ids of the elements that show them.
+  constructor(layers, prefix = "") {
+    const find = (id) => document.querySelector(`#${prefix}${id}`);
+    this.#root = find("layers");
+    this.#layerChoice = find("layer");
+    this.#headChoice = find("head");
+    this.#ends = { least: find("least"), most: find("most") };
     this.#layers = layers;
     const heads = Math.max(0, ...layers.map((layer) => layer.heads));
     fill(this.#layerChoice, "all", layers.length);
@@ -35,7 +45,7 @@ export class Matrices {
       const size = layer.heads * layer.rows * sum(layer.columns);
       for (const list of [this.#shown, this.#goal, this.#from]) list.push(new Float32Array(size));
       this.#rates.push(null);
-      this.#forget.push(null);
+      this.#kept.push(null);
     }
     for (const choice of [this.#layerChoice, this.#headChoice]) choice.addEventListener("change", () => this.#build());
     dark.addEventListener("change", () => this.#paint());
@@ -50,7 +60,7 @@ export class Matrices {
       for (let j = 0; j < bytes.length; j++) this.#goal[i][j] = (bytes[j] * layer.peak) / 127;
       this.#from[i].set(this.#shown[i]);
       this.#rates[i] = layer.rates;
-      this.#forget[i] = layer.forget;
+      this.#kept[i] = layer.kept ?? null;
     });
     this.#say(moved);
     this.#paintRates();
@@ -88,11 +98,11 @@ export class Matrices {
     this.#moved = moved;
     for (const panel of this.#panels) {
       const share = moved[panel.index];
-      panel.moved.textContent = share ? `moved by ${(100 * share).toFixed(share < 0.1 ? 1 : 0)}% of its size` : "as it began";
+      panel.moved.textContent = share ? `moved by ${shareText(share)} its size` : "as it began";
     }
     const number = this.#scale.toPrecision(2);
-    document.querySelector("#least").textContent = this.#scale ? `−${number}` : "less";
-    document.querySelector("#most").textContent = this.#scale ? `+${number}` : "more";
+    this.#ends.least.textContent = this.#scale ? `−${number}` : "less";
+    this.#ends.most.textContent = this.#scale ? `+${number}` : "more";
   }
 
   #panel(shape, index, head) {
@@ -101,12 +111,14 @@ export class Matrices {
     const name = make("h3", "", `Layer ${index + 1}`);
     const moved = make("span", "quiet small");
     title.append(name, moved);
-    const maps = make("div", head === null ? "maps" : "maps is-single");
     const heads = head === null ? [...Array(shape.heads).keys()] : [head];
+    const maps = make("div", head === null ? "maps" : "maps is-single");
+    maps.classList.toggle("is-few", head === null && heads.length <= FEW);
     const canvases = heads.map((h) => this.#map(shape, index, h, head !== null, maps));
-    const rates = make("div", "rates");
+    const [rates, kept] = [make("div", "rates"), make("div", "rates kept")];
     element.append(title, maps, rates);
-    return { element, index, head, heads, canvases, moved, rates };
+    if (shape.keeps_least) element.append(kept);
+    return { element, index, head, heads, canvases, moved, rates, kept };
   }
 
   #map(shape, index, head, isSingle, maps) {
@@ -163,20 +175,17 @@ export class Matrices {
   }
 
   #paintRates() {
-    for (const { index, head, rates } of this.#panels) {
-      const { learning_rates: number, forget_gates: gates, forget_max: most } = this.#layers[index];
-      const valuesOf = (rows, i) => (rows ? (head === null ? rows : [rows[head]]).map((row) => row[i]) : []);
-      const shown = [make("span", "quiet small rates-title", "Learning rates")];
-      for (let i = 0; i < number; i++) {
-        shown.push(rateBar(number === 1 ? "all" : PARTS[i], valuesOf(this.#rates[index], i), 1, (rate) => rate.toFixed(2)));
-      }
-      if (gates) shown.push(make("span", "quiet small rates-title", "Forgotten"));
-      for (let i = 0; i < gates; i++) {
-        const name = gates === 1 ? "all" : i === 0 ? "y" : "rest";
-        const percent = (share) => `${(100 * share).toPrecision(2)}%`;
-        shown.push(rateBar(name, valuesOf(this.#forget[index], i), most, percent));
-      }
-      rates.replaceChildren(...shown);
+    for (const { index, head, rates, kept } of this.#panels) {
+      const { columns, keeps_least: least } = this.#layers[index];
+      const valuesOf = (rows, part) => (rows ? (head === null ? rows : [rows[head]]).map((row) => row[part]) : []);
+      const bars = PARTS.slice(0, columns[RATES]).map((part, i) =>
+        rateBar(columns[RATES] === 1 ? "all" : part, valuesOf(this.#rates[index], i)),
+      );
+      rates.replaceChildren(make("span", "quiet small rates-title", "Learning rates"), ...bars);
+      // Of two gates, the first is for what makes the output.
+      const gated = columns[RATES + 1] === 2 ? ["y", "q k β f"] : ["all"];
+      const gauges = gated.map((name, i) => rateBar(name, valuesOf(this.#kept[index], i), least, KEPT_DIGITS));
+      kept.replaceChildren(make("span", "quiet small rates-title", "Keeps, each step"), ...gauges);
     }
   }
 
@@ -187,23 +196,29 @@ export class Matrices {
   }
 }
 
-// A bar as long as the mean of some numbers, from 0 to `most`, with a dot for each of them.
-function rateBar(name, values, most, written) {
+// A bar as long as the mean of some rates, from least to 1, with a dot for each of them.
+function rateBar(name, values, least = 0, digits = 2) {
+  const percent = (value) => `${(100 * (value - least)) / (1 - least)}%`;
   const bar = make("div", "rate");
   const track = make("span", "track");
   const mean = values.length ? sum(values) / values.length : 0;
   const full = make("span", "fill");
-  full.style.width = `${(100 * mean) / most}%`;
+  full.style.width = values.length ? percent(mean) : "0";
   track.append(full);
   if (values.length > 1) {
     for (const value of values) {
       const dot = make("i", "");
-      dot.style.left = `${(100 * value) / most}%`;
+      dot.style.left = percent(value);
       track.append(dot);
     }
   }
-  bar.append(make("b", "", name), track, make("span", "number", values.length ? written(mean) : "–"));
+  bar.append(make("b", "", name), track, make("span", "number", values.length ? mean.toFixed(digits) : "–"));
   return bar;
+}
+
+function shareText(share) {
+  if (share >= MANY_TIMES) return `${Math.round(share).toLocaleString("en")} times`;
+  return `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}% of`;
 }
 
 function make(tag, className, text = "") {

@@ -1,0 +1,19 @@
+// What the page has to say, at its lower edge.
+
+const MESSAGE_MS = 8000;
+let timer = 0;
+
+const element = document.querySelector("#message");
+const finished = (sentence) => sentence[0].toUpperCase() + sentence.slice(1).replace(/\.?$/, ".");
+
+// Say something for a while.
+export function say(sentence) {
+  sayForGood(sentence);
+  timer = setTimeout(() => (element.textContent = ""), MESSAGE_MS);
+}
+
+// Say something that stays: nothing can be done without it.
+export function sayForGood(sentence) {
+  clearTimeout(timer);
+  element.textContent = finished(sentence);
+}
