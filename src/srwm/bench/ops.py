@@ -76,7 +76,8 @@ CPU_CASES = [
     Case("gated_delta_rule", 32, 16, 150, 16),
 ]
 GPU_SHAPES = [
-    (128, 16, 6, 16), (32, 16, 150, 16), (32, 16, 1000, 16), (128, 16, 1000, 16), (64, 8, 1000, 32), (64, 4, 1000, 64)
+    (128, 16, 6, 16), (32, 16, 150, 16), (32, 16, 1000, 16), (128, 16, 1000, 16), (64, 8, 1000, 32), (64, 4, 1000, 64),
+    (32, 4, 1000, 128),
 ]  # fmt: skip
 GPU_CASES = [
     *(Case(operator, *shape) for operator in get_args(Operator) for shape in GPU_SHAPES),
