@@ -15,8 +15,8 @@ from srwm.errors import InputError, RunError
 from srwm.inspect import Inspection, Recorder, inspect_call
 from srwm.inspect.measures import effective_rank, entropy, singular_values
 from srwm.inspect.summary import summarise, summary_table
-from srwm.nn import SRWM, DeltaNet, FakeSRWM
-from srwm.nn._delta_heads import read_delta_heads, split_delta_heads
+from srwm.nn import SRWM, DeltaNet, FakeSRWM, GatedDeltaNet
+from srwm.nn._delta_heads import read_delta_heads
 
 
 def record_of(layer, x=None, **options):
@@ -97,10 +97,13 @@ def test_a_function_that_doubled_has_moved_by_one():
     assert torch.allclose(doubled.moved, torch.ones_like(doubled.moved))
 
 
-def test_how_far_fast_weights_moved_is_the_difference_of_what_the_layer_answers():
-    layer, x = DeltaNet(SIZE, 2, norm="none", dtype=torch.float64), inputs(2, 5)
+@pytest.mark.parametrize(
+    ("kind", "options"), [(DeltaNet, {}), (GatedDeltaNet, {"forget_max": 0.9, "forget_bias": 0.0})]
+)
+def test_how_far_fast_weights_moved_is_the_difference_of_what_the_layer_answers(kind, options):
+    layer, x = kind(SIZE, 2, norm="none", dtype=torch.float64, **options), inputs(2, 5)
     record = record_of(layer, x)
-    heads = split_delta_heads(layer.projection(x), 2, "softmax")
+    heads = layer.split_heads(layer.projection(x))
     empty = read_delta_heads(heads, None)
     for t in range(5):
         for row in range(2):

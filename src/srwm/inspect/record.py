@@ -175,6 +175,9 @@ class MatrixRecord:
             held = torch.einsum("bthd,bthde->bthe", self.key, change) - self.key.square().sum(-1, True) * self.write
             answers = overlap * (self.write + self.beta * held)
             probes = self.query - self.beta * overlap * self.key
+            if self.forget_gates:
+                # What was there fades before it is read.
+                probes = (1 - self.forget) * probes
         else:
             answers = torch.einsum("bthd,hde->bthe", self.read, self.weight[..., :e])
             probes = self.read
