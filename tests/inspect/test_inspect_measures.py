@@ -15,7 +15,7 @@ from srwm.inspect import Recorder, inspect_call
 from srwm.inspect.measures import effective_rank, entropy, singular_values
 from srwm.inspect.summary import summarise
 from srwm.nn import SRWM, DeltaNet, FakeSRWM
-from srwm.nn._delta_heads import read_delta_heads, split_delta_heads
+from srwm.nn.delta_heads import read_delta_heads, split_delta_heads
 
 
 def record_of(layer, x=None, **options):

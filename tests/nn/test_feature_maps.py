@@ -1,6 +1,6 @@
 import torch
 
-from srwm.nn._feature_maps import activate_input, apply_feature_map
+from srwm.nn.feature_maps import activate_input, apply_feature_map
 
 
 def draw():

@@ -14,17 +14,17 @@ import torch
 from PIL import Image
 
 from srwm.cli import main
-from srwm.fewshot.config import ModelConfig
 from srwm.sequential.config import SequentialConfig, StreamConfig
 from srwm.sequential.model import StreamModel
-from srwm.sequential.saved import export_stream_model
+from srwm.sequential.model_files import export_stream_model
+from srwm.supervised.config import ModelConfig
 
 SIZE, WAYS = 16, 3
 
 
 def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2):
     """A model with random weights; they are large, so that what it learns shows in its answers."""
-    small = ModelConfig(memory=memory, vision_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=num_layers)
+    small = ModelConfig(memory=memory, encoder_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=num_layers)
     stream = StreamConfig(sources=sources, ways=WAYS, per_class=5, max_trim=0, image_size=SIZE, channels=1)
     torch.manual_seed(seed)
     model = StreamModel(SequentialConfig(stream=stream, model=small))

@@ -10,7 +10,7 @@ from srwm.data import ImageSet
 from srwm.sequential.bank import Bank, distinct_sources, set_names
 from srwm.sequential.config import SequentialConfig, StreamConfig
 from srwm.sequential.recipes import RECIPES
-from srwm.sequential.running import loop_options
+from srwm.sequential.train import loop_options
 from srwm.sequential.trainer import SequentialTrainer
 
 from ._training import bench_training

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Commands, Parser
 
 if TYPE_CHECKING:
-    from srwm.sequential._live_requests import Source, Stop
-    from srwm.sequential._live_saved import Position
     from srwm.sequential.live import LiveStream
+    from srwm.sequential.live.requests import Source, Stop
+    from srwm.sequential.live.saved_state import Position
 
 _EPILOG = """\
 Input, one JSON object a line:
@@ -105,14 +105,14 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _stream(args: argparse.Namespace) -> int:
     import contextlib
 
-    from srwm.data._lock import file_lock
+    from srwm.data.file_lock import file_lock
     from srwm.runs.atomic import failures_as_sentences
     from srwm.runs.devices import choose_device
-    from srwm.sequential._live_requests import Stop
-    from srwm.sequential._live_saved import clear_leftovers
-    from srwm.sequential._live_serve import ServeOptions, serve
     from srwm.sequential.live import LiveStream
-    from srwm.sequential.saved import load_stream_model
+    from srwm.sequential.live.requests import Stop
+    from srwm.sequential.live.saved_state import clear_leftovers
+    from srwm.sequential.live.serve import ServeOptions, serve
+    from srwm.sequential.model_files import load_stream_model
 
     _check(args)
     options = ServeOptions(
@@ -171,12 +171,12 @@ def _check(args: argparse.Namespace) -> None:
 
 def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":
     """Open the input, at the place where it was when the stream was saved."""
-    from srwm.sequential import _live_demo, _live_requests, _live_watch
+    from srwm.sequential.live import demo, requests, watch_folder
 
     saved = stream.position
     if args.watch is not None:
-        goes_on = saved is not None and saved.input == _live_watch.name_of(args.watch)
-        return _live_watch.FolderWatch(
+        goes_on = saved is not None and saved.input == watch_folder.name_of(args.watch)
+        return watch_folder.FolderWatch(
             args.watch,
             stop,
             last=str(saved.answered) if saved is not None and goes_on else "",
@@ -187,8 +187,8 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
         )
     if args.demo is not None:
         sources = [word.strip() for word in args.demo.split(",")]
-        goes_on = saved is not None and saved.input == _live_demo.name_of(sources, args.switch_every, args.seed)
-        return _live_demo.Demo(
+        goes_on = saved is not None and saved.input == demo.name_of(sources, args.switch_every, args.seed)
+        return demo.Demo(
             sources,
             stream.model,
             switch_every=args.switch_every,
@@ -196,9 +196,9 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
             start=_answered(saved) if saved is not None and goes_on else 0,
             data=args.data,
         )
-    goes_on = args.skip_answered and saved is not None and saved.input == _live_requests.JsonLines.name
+    goes_on = args.skip_answered and saved is not None and saved.input == requests.JsonLines.name
     skip = _answered(saved) if saved is not None and goes_on else 0
-    return _live_requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
+    return requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
 
 
 def _answered(saved: "Position") -> int:

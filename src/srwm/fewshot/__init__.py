@@ -1,11 +1,13 @@
 """Few-shot learning: a network that learns new classes while it runs, from recipe to result."""
 
-from .config import BootstrapConfig, FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
+from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
+
+from .config import BootstrapConfig, FewShotConfig, TaskConfig
 from .evaluation import Evaluation, evaluate
 from .model import FewShotModel
+from .model_files import export_model, load_model, shipped_models
 from .recipes import RECIPES, Recipe, recipe
-from .running import train_run
-from .saved import export_model, load_model, shipped_models
+from .train import train_run
 from .trainer import FewShotTrainer
 
 __all__ = [

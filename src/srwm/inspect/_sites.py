@@ -18,10 +18,10 @@ from srwm.nn import (
     SRDeltaNet,
     SRDeltaNetState,
 )
-from srwm.nn._delta_heads import split_delta_heads
-from srwm.nn._feature_maps import activate_input
-from srwm.nn._periodic import periodic_reset
-from srwm.ops._checks import state_dtype
+from srwm.nn.delta_heads import split_delta_heads
+from srwm.nn.feature_maps import activate_input
+from srwm.nn.periodic_reset import periodic_reset
+from srwm.ops.checks import state_dtype
 
 from ._trace import Step, trace_delta_rule, trace_fixed, trace_self_referential
 

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from srwm.ops import Backend, delta_rule
-from srwm.ops._checks import state_dtype
+from srwm.ops.checks import state_dtype
 
 from ._arguments import check_heads, check_state_part, check_state_type, check_word
-from ._delta_heads import read_delta_heads, split_delta_heads
-from ._feature_maps import FeatureMap
 from ._residual import Norm, ResidualLayer
 from ._state import DeltaNetState
+from .delta_heads import read_delta_heads, split_delta_heads
+from .feature_maps import FeatureMap
 
 
 class DeltaNet(ResidualLayer[DeltaNetState]):
