@@ -189,7 +189,7 @@ def test_rotations_let_each_come_first_once():
 def dependence(one, other):
     """Chi-squared of two drawn numbers against independence, and its degrees of freedom."""
     together = torch.zeros(int(one.max()) + 1, int(other.max()) + 1, dtype=torch.float64)
-    together.index_put_((one, other), torch.ones(len(one), dtype=torch.float64), grad_accum_steps=True)
+    together.index_put_((one, other), torch.ones(len(one), dtype=torch.float64), accumulate=True)
     expected = together.sum(dim=1, keepdim=True) * together.sum(dim=0) / together.sum()
     return float(((together - expected) ** 2 / expected).sum()), (together.shape[0] - 1) * (together.shape[1] - 1)
 
