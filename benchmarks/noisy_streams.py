@@ -3,7 +3,7 @@
 A stream of vectors: ten of each of five classes, then without warning ten of each of five others. In one half the
 vectors of a class are much alike, as those of a character are, in the other they differ more than the classes do, as
 those of photographs do; either may come first. The label of a vector comes one step late, together with that vector
-(`stream.recall`). Takes about seven minutes on one core of a CPU.
+(`stream.feed_previous_features`). Takes about seven minutes on one core of a CPU.
 """
 
 import argparse

@@ -17,8 +17,8 @@ import srwm
 from srwm.data import ImageSet, draw_episodes, load_images
 from srwm.fewshot import FewShotModel, recipe
 from srwm.fewshot.evaluation import evaluate
-from srwm.fewshot.model import to_unit
 from srwm.nn import FeedForward
+from srwm.supervised.network import to_unit
 
 EPISODES = 128
 

@@ -13,7 +13,7 @@ import torch
 
 from srwm.fewshot import recipe
 from srwm.fewshot.images import image_loader
-from srwm.fewshot.saved import build_model
+from srwm.fewshot.loading import build_model
 from srwm.fewshot.trainer import FewShotTrainer
 from srwm.runs.devices import choose_device
 

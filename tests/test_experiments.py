@@ -7,7 +7,7 @@ import pytest
 from srwm import fewshot, sequential
 from srwm.errors import InputError
 from srwm.experiments import all_recipes, find_kind, kind_in, kinds
-from srwm.runs.kind import EvaluateOptions
+from srwm.runs.experiment import EvaluateOptions
 
 
 def test_every_kind_is_found_by_its_name_and_by_each_of_its_recipes():

@@ -11,7 +11,7 @@ PATH = Path(__file__).parent.parent / "examples" / "recall.py"
 
 @pytest.fixture(scope="module")
 def recall():
-    spec = importlib.util.spec_from_file_location("recall", PATH)
+    spec = importlib.util.spec_from_file_location("feed_previous_features", PATH)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

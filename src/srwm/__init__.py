@@ -45,7 +45,7 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
     Raises:
         InputError: if there is no such model.
     """
-    from srwm.runs.saved import kind_of
+    from srwm.runs.model_files import kind_of
     from srwm.runs.shipped import find_model
 
     if kind_of(find_model(name)) == "sequential":

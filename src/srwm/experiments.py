@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from srwm.errors import InputError
-from srwm.runs.kind import Kind
+from srwm.runs.experiment import Kind
+from srwm.runs.model_files import kind_of
 from srwm.runs.recipes import Recipe, find_recipe
-from srwm.runs.saved import kind_of
 
 __all__ = ["all_recipes", "find_kind", "kind_in", "kinds"]
 
 
 def kinds() -> dict[str, Kind]:
     """All kinds of runs by name; a new one is added here, and every command then serves it."""
-    from srwm.fewshot.kind import FEW_SHOT
-    from srwm.rl.kind import REINFORCEMENT_LEARNING
-    from srwm.sequential.kind import SEQUENTIAL
+    from srwm.fewshot.experiment import FEW_SHOT
+    from srwm.rl.experiment import REINFORCEMENT_LEARNING
+    from srwm.sequential.experiment import SEQUENTIAL
 
     return {kind.name: kind for kind in (FEW_SHOT, SEQUENTIAL, REINFORCEMENT_LEARNING)}
 

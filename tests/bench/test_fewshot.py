@@ -11,7 +11,7 @@ from srwm.cli import main
 from srwm.errors import InputError
 
 TINY = [
-    "model.vision_channels=4",
+    "model.encoder_channels=4",
     "model.hidden_size=8",
     "model.ff_size=8",
     "model.num_heads=2",

@@ -8,8 +8,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from srwm.data._lock import file_lock
 from srwm.data.download import Remote, digest_of, download
+from srwm.data.file_lock import file_lock
 from srwm.errors import RunError
 
 from .server import Server, cut, plain, stall, whole
@@ -197,7 +197,7 @@ def test_a_full_disk_is_said(get, monkeypatch):
 HOLDER = """
 import sys
 from pathlib import Path
-from srwm.data._lock import file_lock
+from srwm.data.file_lock import file_lock
 with file_lock(Path(sys.argv[1]), "busy"):
     print("held", flush=True)
     sys.stdin.read()

@@ -13,7 +13,7 @@ import pytest
 
 from srwm.cli import main
 from srwm.data import data_folder, procgen
-from srwm.data._lock import file_lock
+from srwm.data.file_lock import file_lock
 from srwm.data.places import check_name
 from srwm.data.procgen import WHEELS, Wheel, fetch_procgen, procgen_folder, verify_procgen
 from srwm.errors import InputError, RunError

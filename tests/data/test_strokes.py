@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from srwm.data._strokes_pen import draw_paths
 from srwm.data._strokes_program import KINDS, compose
 from srwm.data._strokes_random import child_keys, first_key, normal, uniform
 from srwm.data.strokes import STROKES_CLASSES, class_keys, draw_strokes
+from srwm.data.strokes_pen import draw_paths
 from srwm.errors import InputError
 
 SPLITS = ("train", "validation", "test")

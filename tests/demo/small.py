@@ -27,7 +27,7 @@ def small_model(source="strokes", **model) -> FewShotModel:
         task=TaskConfig(source=source, ways=WAYS, image_size=SIZE, channels=1),
         # Labels and self-modification are loud, so that what was taught shows in the answers.
         model=ModelConfig(
-            vision_channels=8, hidden_size=16, num_heads=2, ff_size=16, feature_norm=True, label_scale=8.0, **model
+            encoder_channels=8, hidden_size=16, num_heads=2, ff_size=16, feature_norm=True, label_scale=8.0, **model
         ),
     )
     return FewShotModel(config, in_channels=1, image_size=SIZE)

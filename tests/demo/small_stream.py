@@ -16,10 +16,16 @@ GATED = {"key_map": "l2", "forget_gates": 2}
 def small_stream_model(sources=("strokes", "strokes+inverted"), channels=1, memory="srwm", **options) -> StreamModel:
     torch.manual_seed(0)
     stream = StreamConfig(
-        sources=sources, ways=WAYS, max_trim=0, recall=True, image_size=SIZE, channels=channels, normalise="common"
+        sources=sources,
+        ways=WAYS,
+        max_trim=0,
+        feed_previous_features=True,
+        image_size=SIZE,
+        channels=channels,
+        normalise="common",
     )
     model = ModelConfig(
-        vision_channels=4,
+        encoder_channels=4,
         hidden_size=8,
         num_heads=2,
         ff_size=8,

@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from srwm.data import strokes as strokes_source
-from srwm.data._strokes_pen import draw_paths
 from srwm.data.convert import convert_omniglot
 from srwm.data.decode import resize_images
 from srwm.data.strokes import draw_strokes
+from srwm.data.strokes_pen import draw_paths
 from srwm.demo.drawing import LOOKS, SHIFT, SIZES, Look, draw_image, look_of, place, read_picture
 from srwm.errors import InputError
 

@@ -11,8 +11,8 @@ from srwm.demo.learner import Layer, Learner, Moment
 from srwm.demo.session import Session
 from srwm.demo.views import model_view, moment_view
 from srwm.errors import RunError
-from srwm.ops._checks import state_dtype
-from srwm.ops.self_referential._options import Options
+from srwm.ops.checks import state_dtype
+from srwm.ops.self_referential.options import Options
 from srwm.ops.self_referential.reference import self_referential_reference
 
 from .small import SHAPE, STROKES, small_model

@@ -45,8 +45,8 @@ def few_shot(memory="srwm", **options) -> FewShotModel:
     return _lived_in(few_shot_tiny.model(model={"memory": memory, **options}))
 
 
-def stream(memory="srwm", channels=1, normalise="own", recall=True, **options) -> StreamModel:
-    parts = {"channels": channels, "normalise": normalise, "recall": recall}
+def stream(memory="srwm", channels=1, normalise="own", feed_previous_features=True, **options) -> StreamModel:
+    parts = {"channels": channels, "normalise": normalise, "feed_previous_features": recall}
     model = _lived_in(stream_tiny.model(stream=parts, model={"memory": memory, **options}))
     if normalise == "own":
         model.set_statistics(

@@ -19,10 +19,10 @@ from fewshot.tiny import pictures, write_images
 from rl.toy_games import toy_config
 from srwm.cli import main
 from srwm.deploy import FORMATS
-from srwm.fewshot.saved import export_model
+from srwm.fewshot.loading import export_model
 from srwm.rl.procgen import ACTIONS
 from srwm.runs.config import to_json
-from srwm.runs.saved import write_model
+from srwm.runs.model_files import write_model
 
 from .small import agent, as_installed, few_shot, stream
 from .test_files import run_of

@@ -39,7 +39,7 @@ def agent_files():
 @pytest.fixture(scope="module")
 def stream_files():
     options = {"feature_map": "elu_sum", "feature_map_eps": 1e-5}
-    model = stream("deltanet", channels=3, vision="res12", vision_channels=256, memory_options=options)
+    model = stream("deltanet", channels=3, encoder="res12", encoder_channels=256, memory_options=options)
     return exported(model, "onnx")
 
 

@@ -43,7 +43,7 @@ def test_every_recipe_stands_on_the_page_of_recipes():
 
     page = recipes_page()
     assert [name for name in all_recipes() if f"| `{name}` |" not in page] == []
-    assert "`task.take_turns`" in page
+    assert "`task.rotate_support`" in page
     assert "`agent.detach_every_step`" in page
 
 

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from srwm.errors import InputError
 from srwm.fewshot import BootstrapConfig, FewShotTrainer, train_run
 from srwm.fewshot.bootstrap import Labelled, bootstrapped_loss, divergence, state_distance, sub_matrices
-from srwm.fewshot.model import to_unit
-from srwm.fewshot.running import loop_options
+from srwm.fewshot.training_run import loop_options
 from srwm.runs.metrics import read_metrics
+from srwm.supervised.network import to_unit
 
 from .test_trainer import gradients, steps
 from .tiny import CPU, assert_equal_weights, config, fingerprint, image_set, model, trainer, weights, write_images
@@ -32,7 +32,7 @@ def bootstrapped(**parts):
 def inputs(network, seed=0):
     """Features and labels of 2 episodes: a support of 6 images, 6 further ones, and 3 queries."""
     generator = torch.Generator().manual_seed(seed)
-    size = network.vision.feature_size
+    size = network.encoder.feature_size
 
     def labelled(count):
         return Labelled(
@@ -200,7 +200,7 @@ def test_without_further_shots_training_is_the_plain_one():
 
 
 def test_a_batch_in_parts_gives_the_mean_of_their_losses():
-    one, other = bootstrapped(train={"accumulate": 2}), bootstrapped()
+    one, other = bootstrapped(train={"grad_accum_steps": 2}), bootstrapped()
     halves = []
     drawn = other.draw(torch.tensor(0))
     for half in range(2):
@@ -244,8 +244,8 @@ def test_values_that_make_no_sense_get_a_sentence(values, sentence):
     ("parts", "sentence"),
     [
         (
-            {"task": {"take_turns": True, "queries": 3}},
-            r"bootstrapped training and task\.take_turns do not go together",
+            {"task": {"rotate_support": True, "queries": 3}},
+            r"bootstrapped training and task\.rotate_support do not go together",
         ),
         ({"model": {"memory": "feed_forward"}}, "memory='feed_forward' remembers nothing"),
         ({"model": {"memory": "fake_srwm"}}, "memory='fake_srwm' remembers nothing"),
@@ -263,7 +263,7 @@ def test_an_interrupted_run_ends_as_an_unbroken_one(tmp_path, monkeypatch):
         task={"source": source, "shots": 1, "queries": 2, "augment": 0.5},
         model={"dropout": 0.2},
         bootstrap=ON,
-        train={"accumulate": 2},
+        train={"grad_accum_steps": 2},
     )
 
     def train(name, **options):

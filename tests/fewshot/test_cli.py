@@ -20,7 +20,7 @@ from .tiny import fingerprint, write_images
 
 TINY = [
     *(f"task.{each}" for each in ("ways=3", "queries=2", "image_size=16", "channels=1")),
-    *(f"model.{each}" for each in ("vision_channels=4", "hidden_size=8", "num_heads=2", "ff_size=8", "num_layers=1")),
+    *(f"model.{each}" for each in ("encoder_channels=4", "hidden_size=8", "num_heads=2", "ff_size=8", "num_layers=1")),
     *(f"train.{each}" for each in ("batch_size=4", "total_steps=6", "log_every=2", "validate_every=3")),
     *(f"train.{each}" for each in ("checkpoint_every=3", "validation_episodes=20", "test_sets=2", "test_episodes=10")),
     "model.dropout=0.2",
@@ -186,8 +186,11 @@ def test_what_cannot_be_exits_2_with_a_sentence_and_leaves_nothing(words, senten
         (["task.ways=5"], "has 4 classes; 5-way episodes need at least 5"),
         (["task.shots=4"], "has 4 images; 4 to learn from and 1 to ask for need 5"),
         (["task.image_size=8"], "the model cannot be built: image_size=8; wanted at least 16"),
-        (["task.image_size=8", "model.vision=res12", "model.vision_channels=256"], "image_size=8; wanted at least 16"),
-        (["model.vision=res12"], "features=4; wanted one of 256, 512"),
+        (
+            ["task.image_size=8", "model.encoder=res12", "model.encoder_channels=256"],
+            "image_size=8; wanted at least 16",
+        ),
+        (["model.encoder=res12"], "features=4; wanted one of 256, 512"),
         (["task.channels=2"], "channels=2; wanted 1 (grey) or 3 (colours)"),
         (["model.memory_options.reset_every=x"], "reset_every='x'; expected a whole number or None"),
         (["model.memory_options.beta_init=[1]"], "beta_init=[1]; expected a number"),
@@ -303,7 +306,7 @@ def test_a_model_beyond_all_memory_exits_2_and_names_its_size(images, tmp_path, 
 
 
 def test_evaluate_beyond_all_memory_exits_1_with_a_sentence(trained, capsys, monkeypatch):
-    monkeypatch.setattr("srwm.fewshot.kind.evaluate", lambda *arguments, **options: torch.empty(2**58))
+    monkeypatch.setattr("srwm.fewshot.experiment.evaluate", lambda *arguments, **options: torch.empty(2**58))
     status, out, err = run(["evaluate", trained, "--device", "cpu"], capsys)
     assert (status, out) == (1, "")
     assert "the device 'cpu' ran out of memory" in err

@@ -10,8 +10,8 @@ from srwm.errors import InputError
 from srwm.fewshot import TaskConfig, evaluate
 from srwm.fewshot import evaluation as module
 from srwm.fewshot.evaluation import accuracy_by_shots, embed, right_answers, summarise
-from srwm.fewshot.model import to_unit
 from srwm.runs import devices
+from srwm.supervised.network import to_unit
 
 from .tiny import image_set, model
 

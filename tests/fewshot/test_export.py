@@ -31,7 +31,7 @@ def test_the_card_says_what_was_measured_on_what(images, tmp_path, capsys):  # n
         "CC0-1.0",
         "rounded to 16 bits",
         str(images),
-        '"vision_channels": 4',
+        '"encoder_channels": 4',
     ):
         assert words in card
     sizes = [path.stat().st_size for path in (tmp_path / "model").glob("*.safetensors")]

@@ -21,7 +21,7 @@ from srwm.runs.gradient_watch import NonFiniteError
 pytestmark = pytest.mark.gpu if pytest else None
 
 DEVICE = torch.device("cuda")
-OPTIONS = {"task": {"augment": 0.5, "augment_episodes": 1.0}, "model": {"dropout": 0.2, "vision_dropout": 0.2}}
+OPTIONS = {"task": {"augment": 0.5, "augment_episodes": 1.0}, "model": {"dropout": 0.2, "encoder_dropout": 0.2}}
 
 
 def trainer(device=DEVICE, **parts):

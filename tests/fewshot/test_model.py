@@ -24,7 +24,7 @@ def seen_by_the_sequence(network, support, labels, query):
     seen = []
     network.sequence.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
     network(support, labels, query)
-    return seen[0][..., network.vision.feature_size :]
+    return seen[0][..., network.encoder.feature_size :]
 
 
 def test_the_authors_slot_feeds_labels_as_one_hots_and_class_zero_for_the_query():
@@ -208,7 +208,7 @@ def test_gradients_reach_every_parameter_but_the_biases_that_batch_norm_takes_aw
     network = model()
     torch.nn.functional.cross_entropy(network(support, labels, query).flatten(0, 1), wanted.flatten()).backward()
     without = [name for name, parameter in network.named_parameters() if parameter.grad is None]
-    assert without == [f"vision.blocks.{i}.conv.bias" for i in range(4)]
+    assert without == [f"encoder.blocks.{i}.conv.bias" for i in range(4)]
 
 
 def test_a_norm_of_the_features_centres_them_in_training_and_goes_by_running_statistics_else():
@@ -222,10 +222,10 @@ def test_a_norm_of_the_features_centres_them_in_training_and_goes_by_running_sta
     assert model().feature_norm is None
 
 
-@pytest.mark.parametrize("vision", ["conv4", "res12"])
-def test_images_that_are_too_small_get_a_sentence(vision):
+@pytest.mark.parametrize("encoder", ["conv4", "res12"])
+def test_images_that_are_too_small_get_a_sentence(encoder):
     with pytest.raises(ValueError, match="image_size=15; wanted at least 16"):
-        FewShotModel(config(model={"vision": vision, "vision_channels": 256}), image_size=15)
+        FewShotModel(config(model={"encoder": encoder, "encoder_channels": 256}), image_size=15)
 
 
 def test_an_unknown_option_of_the_memory_gets_a_sentence():

@@ -7,7 +7,7 @@ import torch
 
 from srwm.errors import InputError
 from srwm.fewshot import RECIPES, FewShotConfig, recipe
-from srwm.fewshot.saved import build_model
+from srwm.fewshot.loading import build_model
 from srwm.runs.config import from_json, to_json
 
 SHAPES = {"omniglot": (1, 28, 28), "mini-imagenet": (3, 84, 84), "fc100": (3, 32, 32), "strokes": (1, 28, 28)}
@@ -68,7 +68,7 @@ def test_the_papers_figures_stand_beside_the_recipes():
     assert {name: entry.paper for name, entry in RECIPES.items() if entry.paper is not None} == PAPER
 
 
-# Layers, width, heads, inner width, dropout, dropout in the vision part, learning rate, batch, steps.
+# Layers, width, heads, inner width, dropout, dropout in the encoder, learning rate, batch, steps.
 NOAM = "noam"
 PUBLISHED = {
     "omniglot-1shot": (2, 256, 16, 1024, 0, 0, 1e-3, 128, 300_000),
@@ -92,12 +92,18 @@ def test_the_values_are_the_published_ones(name, published):
     model, optimizer = config.model, config.optimizer
     heads, inner = (None, None) if model.memory == "lstm" else (model.num_heads, model.ff_size)
     rate = NOAM if optimizer.schedule == "noam" else optimizer.learning_rate
-    sizes = (model.num_layers, model.hidden_size, heads, inner, model.dropout, model.vision_dropout)
+    sizes = (model.num_layers, model.hidden_size, heads, inner, model.dropout, model.encoder_dropout)
     assert (*sizes, rate, config.train.batch_size, config.train.total_steps) == published
     assert (optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.clip_norm) == (0.9, 0.995, 1e-9, None)
     assert optimizer.warmup_steps == 5000
     task = config.task
-    assert (task.ways, task.queries, task.take_turns, task.augment, task.augment_episodes) == (5, 1, False, 0.0, 0.0)
+    assert (task.ways, task.queries, task.rotate_support, task.augment, task.augment_episodes) == (
+        5,
+        1,
+        False,
+        0.0,
+        0.0,
+    )
     assert config.task.shots == (5 if "5shot" in name else 1)
     assert (model.label_slot, model.label_scale, model.feature_norm) == ("class_zero", 1.0, False)
     assert (config.train.test_sets, config.train.test_episodes, config.train.validate_every) == (5, 16_000, 1000)
@@ -116,7 +122,7 @@ def test_the_bootstrapped_recipe_has_the_values_of_the_authors_script():
         16,
         2048,
     )
-    assert (model.dropout, model.vision_dropout, config.optimizer.schedule) == (0.1, 0.1, "noam")
+    assert (model.dropout, model.encoder_dropout, config.optimizer.schedule) == (0.1, 0.1, "noam")
     assert (config.train.batch_size, config.train.total_steps) == (16, 600_000)
     assert (config.train.test_sets, config.train.test_episodes) == (10, 16_000)
 
@@ -191,13 +197,13 @@ def test_an_unknown_recipe_gets_the_nearest_name():
         ("model", {"num_heads": 0}, "num_heads=0; wanted at least 1"),
         ("model", {"num_heads": 7}, "hidden_size=256 is not a multiple of num_heads=7"),
         ("model", {"dropout": 1.0}, "dropout=1.0; wanted 0 or more and less than 1"),
-        ("model", {"vision_dropout": -0.1}, "vision_dropout=-0.1; wanted 0 or more and less than 1"),
+        ("model", {"encoder_dropout": -0.1}, "encoder_dropout=-0.1; wanted 0 or more and less than 1"),
         ("optimizer", {"learning_rate": -1.0}, "learning_rate=-1.0; wanted at least 0"),
         ("optimizer", {"schedule": "noam", "warmup_steps": 0}, "warmup_steps=0; the noam schedule wants at least 1"),
         ("optimizer", {"beta1": 1.0}, "beta1=1.0; wanted 0 or more and less than 1"),
         ("optimizer", {"beta2": -0.1}, "beta2=-0.1; wanted 0 or more and less than 1"),
         ("optimizer", {"clip_norm": -1.0}, "clip_norm=-1.0; wanted more than 0"),
-        ("train", {"batch_size": 10, "accumulate": 4}, "batch_size=10 is not a multiple of accumulate=4"),
+        ("train", {"batch_size": 10, "grad_accum_steps": 4}, "batch_size=10 is not a multiple of grad_accum_steps=4"),
         ("train", {"test_sets": 0}, "test_sets=0; wanted at least 1"),
         ("train", {"log_every": 0}, "log_every=0; wanted at least 1"),
     ],

@@ -10,22 +10,22 @@ from srwm.data import ImageSet, draw_episodes
 from srwm.errors import InputError
 from srwm.fewshot import FewShotTrainer
 from srwm.fewshot import trainer as module
-from srwm.fewshot.model import to_unit
-from srwm.fewshot.recorded import AHEAD
-from srwm.fewshot.running import loop_options
+from srwm.fewshot.training_run import loop_options
 from srwm.runs.checkpoint import latest_checkpoint
 from srwm.runs.gradient_watch import NonFiniteError
 from srwm.runs.loop import Trainer, run_loop
 from srwm.runs.metrics import read_metrics
 from srwm.runs.processes import Processes
 from srwm.runs.run_folder import RunFolder
+from srwm.supervised.cuda_graph_trainer import AHEAD
+from srwm.supervised.network import to_unit
 
 from .tiny import CPU, assert_equal_weights, config, image_set, trainer, weights
 
 LEARNS = {
     "task": {"ways": 5, "queries": 5},
     "model": {
-        "vision_channels": 8,
+        "encoder_channels": 8,
         "hidden_size": 32,
         "num_heads": 4,
         "ff_size": 32,
@@ -108,7 +108,7 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_queries():
 
 
 def test_taking_turns_makes_every_image_the_support_once():
-    one = trainer(task={"take_turns": True, "queries": 6})
+    one = trainer(task={"rotate_support": True, "queries": 6})
     drawn = episodes(one)
     unit = to_unit(one.training.images)
     features = one.model.features(unit[torch.cat([drawn.support, drawn.query], dim=1)])
@@ -133,12 +133,12 @@ def test_the_metric_loss_is_that_of_distances_from_class_means():
     labels = torch.tensor([[0, 1, 2, 2, 1, 0], [1, 1, 0, 0, 2, 2]])
     means = torch.stack([support[b][labels[b] == k].mean(dim=0) for b in range(2) for k in range(3)]).reshape(2, 3, 4)
     wanted = -torch.cdist(query, means).square() / 2
-    found = module.nearness_to_means(support, labels, query, 3)
+    found = module.prototype_logits(support, labels, query, 3)
     torch.testing.assert_close(found.softmax(dim=-1), wanted.softmax(dim=-1))
 
 
 def test_the_metric_loss_is_added_by_its_weight():
-    plain, weighted = trainer(), trainer(task={"metric_loss": 0.5})
+    plain, weighted = trainer(), trainer(task={"prototypical_loss": 0.5})
     losses = []
     for one in (plain, weighted):
         one.train_step(0)
@@ -146,14 +146,14 @@ def test_the_metric_loss_is_added_by_its_weight():
     drawn = episodes(plain)
     fresh = trainer().model
     features = fresh.features(to_unit(plain.training.images)[torch.cat([drawn.support, drawn.query], dim=1)])
-    nearness = module.nearness_to_means(features[:, :3], drawn.support_labels, features[:, 3:], 3)
+    nearness = module.prototype_logits(features[:, :3], drawn.support_labels, features[:, 3:], 3)
     extra = F.cross_entropy(nearness.flatten(0, 1), drawn.query_labels.flatten()).item()
     assert losses[1] == pytest.approx(losses[0] + 0.5 * extra, rel=1e-5)
 
 
 def test_queries_that_cannot_take_turns_are_refused():
     with pytest.raises(ValueError, match=r"queries=4 cannot take turns .* choose a multiple of 3"):
-        trainer(task={"take_turns": True, "queries": 4})
+        trainer(task={"rotate_support": True, "queries": 4})
 
 
 def test_metrics_are_means_since_the_last_call():
@@ -169,14 +169,14 @@ def test_metrics_are_means_since_the_last_call():
 
 
 def test_equal_seeds_give_equal_weights_and_others_do_not():
-    dropout = {"model": {"dropout": 0.2, "vision_dropout": 0.2}, "task": {"augment": 0.5}}
+    dropout = {"model": {"dropout": 0.2, "encoder_dropout": 0.2}, "task": {"augment": 0.5}}
     one, same, other = (steps(trainer(seed=seed, **dropout), range(3)) for seed in (4, 4, 5))
     assert_equal_weights(weights(one.model), weights(same.model))
     assert not torch.equal(one.model.sequence.output_projection.weight, other.model.sequence.output_projection.weight)
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    options = {"model": {"dropout": 0.2, "vision_dropout": 0.2}, "task": {"augment": 0.5}}
+    options = {"model": {"dropout": 0.2, "encoder_dropout": 0.2}, "task": {"augment": 0.5}}
     one = steps(trainer(**options), range(61, 64))
     saved = {group: {name: tensor.clone() for name, tensor in each.items()} for group, each in one.tensors().items()}
     assert set(saved) == {"weights", "optimizer", "metrics", "rng"}
@@ -200,7 +200,7 @@ def test_episodes_depend_on_the_number_of_the_step_alone():
 
 
 def test_validation_changes_nothing_that_follows():
-    options = {"model": {"dropout": 0.2, "vision_dropout": 0.2}}
+    options = {"model": {"dropout": 0.2, "encoder_dropout": 0.2}}
     one = steps(trainer(**options), range(3))
     other = trainer(**options)
     for step in range(3):
@@ -234,7 +234,7 @@ def gradients(one, step=0):
 
 
 def test_a_batch_in_parts_gives_the_mean_of_their_gradients():
-    one = trainer(train={"accumulate": 2})
+    one = trainer(train={"grad_accum_steps": 2})
     drawn = episodes(one)
     found = gradients(one)
     other = trainer()
@@ -248,7 +248,7 @@ def test_a_batch_in_parts_gives_the_mean_of_their_gradients():
 
 
 def test_metrics_of_a_batch_in_parts_are_those_of_the_whole():
-    one = steps(trainer(train={"accumulate": 4}), range(3)).metrics()
+    one = steps(trainer(train={"grad_accum_steps": 4}), range(3)).metrics()
     assert 0 <= one["train/accuracy"] <= 1
     assert one["train/loss"] == pytest.approx(1.1, abs=0.5)
 
@@ -278,14 +278,14 @@ def test_precision_is_for_a_gpu_alone():
     assert_equal_weights(weights(found.model), weights(wanted.model))
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_each_process_takes_its_rows_of_every_part_of_the_batch_of_one(accumulate):
-    wanted = config(train={"accumulate": accumulate})
+@pytest.mark.parametrize("grad_accum_steps", [1, 2])
+def test_each_process_takes_its_rows_of_every_part_of_the_batch_of_one(grad_accum_steps):
+    wanted = config(train={"grad_accum_steps": grad_accum_steps})
     shares = [
         FewShotTrainer(wanted, image_set(), image_set(seed=1), CPU, Processes(rank, 2))._ahead for rank in range(2)
     ]
     for whole, *of_process in zip(trainer()._ahead, *shares, strict=True):
-        parts = zip(*(share.chunk(accumulate, dim=1) for share in of_process), strict=True)
+        parts = zip(*(share.chunk(grad_accum_steps, dim=1) for share in of_process), strict=True)
         assert torch.equal(torch.cat([torch.cat(part, dim=1) for part in parts], dim=1), whole)
 
 
@@ -346,7 +346,7 @@ def test_a_run_still_at_chance_is_told_of():
             r"the checkpoint is of another model: .* is \[.*8.*\] there and \[.*16.*\] here",
         ),
         ({"model": {"memory": "lstm"}}, "the checkpoint is of another model: .* absent"),
-        ({"model": {"vision_channels": 8}}, "the checkpoint is of another model"),
+        ({"model": {"encoder_channels": 8}}, "the checkpoint is of another model"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused(parts, sentence):

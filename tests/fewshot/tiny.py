@@ -42,7 +42,7 @@ def config(**parts) -> FewShotConfig:
     base = FewShotConfig(
         recipe="custom",
         task=TaskConfig(source="folder:nowhere", ways=3, queries=2, image_size=SIZE, channels=1),
-        model=ModelConfig(vision_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=1),
+        model=ModelConfig(encoder_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=1),
         optimizer=OptimizerConfig(learning_rate=5e-3),
         train=TrainConfig(
             batch_size=4,

@@ -72,12 +72,12 @@ def recipes(source):
             task={**task, "augment": 1.0, "augment_episodes": 1.0},
             model={"feature_norm": True},
             optimizer={"clip_norm": 1.0, **calm},
-            train={"accumulate": 2},
+            train={"grad_accum_steps": 2},
         ),
         "bootstrapped": config(
-            task=task, bootstrap=BootstrapConfig(future_shots=1), optimizer=calm, train={"accumulate": 2}
+            task=task, bootstrap=BootstrapConfig(future_shots=1), optimizer=calm, train={"grad_accum_steps": 2}
         ),
-        "dropout": config(task=task, model={"dropout": 0.2, "vision_dropout": 0.2}),
+        "dropout": config(task=task, model={"dropout": 0.2, "encoder_dropout": 0.2}),
         "odd": config(task=task, train={"batch_size": 3}),
     }
 

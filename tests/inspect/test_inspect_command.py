@@ -14,10 +14,10 @@ from sequential import tiny as tiny_streams
 from srwm.cli import main
 from srwm.errors import InputError
 from srwm.fewshot import export_model, load_model, train_run
-from srwm.fewshot.watching import watch_few_shot
+from srwm.fewshot.inspection import watch_few_shot
 from srwm.inspect import Inspection
+from srwm.inspect.inspected import WatchOptions, margin
 from srwm.inspect.past_plot import plot_past
-from srwm.inspect.watched import WatchOptions, margin
 from srwm.runs.run_folder import RunFolder
 from srwm.sequential import export_stream_model
 

@@ -16,7 +16,7 @@ from srwm.inspect import Inspection, Recorder, inspect_call
 from srwm.inspect.measures import effective_rank, entropy, singular_values
 from srwm.inspect.summary import summarise, summary_table
 from srwm.nn import SRWM, DeltaNet, FakeSRWM, GatedDeltaNet
-from srwm.nn._delta_heads import read_delta_heads
+from srwm.nn.delta_heads import read_delta_heads
 
 
 def record_of(layer, x=None, **options):

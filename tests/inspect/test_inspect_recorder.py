@@ -8,7 +8,7 @@ from watched_layers import CHANGING, LAYERS, SIZE, changes, inputs, resets
 from srwm.errors import InputError
 from srwm.inspect import Recorder, inspect_call
 from srwm.nn import SRWM, DeltaNet, SelfReferentialLinear, SequenceModel
-from srwm.nn._feature_maps import activate_input
+from srwm.nn.feature_maps import activate_input
 
 
 def close(a, b, tolerance=1e-10):

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from srwm.nn._feature_maps import activate_input, apply_feature_map
+from srwm.nn.feature_maps import activate_input, apply_feature_map
 
 
 def draw():

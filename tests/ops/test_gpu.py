@@ -38,7 +38,7 @@ from ops.inputs import (
 )
 from ops.tolerances import TOLERANCES, assert_near
 from srwm.ops import available_backends
-from srwm.ops.self_referential._options import Options
+from srwm.ops.self_referential.options import Options
 
 pytestmark = pytest.mark.gpu if pytest else None
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from srwm.ops._kernels import contiguous, requires_grad, segments
+from srwm.ops.kernels import contiguous, requires_grad, segments
 
 
 def test_a_gradient_is_asked_for_where_a_tensor_wants_one_and_gradients_are_on():

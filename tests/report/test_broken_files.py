@@ -12,14 +12,14 @@ from sequential.test_tables_and_plots import result as stream_result
 from sequential.tiny import config as stream_config
 from srwm.cli import main
 from srwm.errors import InputError
-from srwm.fewshot.card import model_card as few_shot_card
+from srwm.fewshot.model_card import model_card as few_shot_card
 from srwm.report import page_html, read_runs, write_report
 from srwm.rl.tables import read_splits
 from srwm.runs.config import to_json
 from srwm.runs.metrics import LONGEST_LINE, MetricsLog, cut_metrics, read_metrics
 from srwm.runs.run_folder import RunFolder
 from srwm.runs.training import training_seconds
-from srwm.sequential.card import model_card as stream_card
+from srwm.sequential.model_card import model_card as stream_card
 
 from .test_report import few_shot_run, rl_run
 

@@ -14,8 +14,8 @@ from srwm.report.page import CAPTIONS
 from srwm.report.svg import chart_svg, number, ticks
 from srwm.report.tables import Table
 from srwm.rl.recipes import RECIPES as GAMES
+from srwm.runs.charts import Chart, Line
 from srwm.runs.config import override, to_json
-from srwm.runs.figures import Chart, Line
 from srwm.runs.run_folder import RunFolder
 
 HARDWARE = {"device": "a processor", "cores": 2, "versions": {"torch": "2.13.0", "triton": None}}

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from srwm.runs._stop_signal import StopSignal
+from srwm.runs.stop_signal import StopSignal
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

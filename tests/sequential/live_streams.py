@@ -14,19 +14,19 @@ import torch
 from PIL import Image
 
 from srwm.cli import main
-from srwm.fewshot.config import ModelConfig
-from srwm.sequential.config import SequentialConfig, StreamConfig, TrainConfig
+from srwm.sequential.config import SequentialConfig, StreamConfig
+from srwm.sequential.loading import export_stream_model
 from srwm.sequential.model import StreamModel
-from srwm.sequential.saved import export_stream_model
+from srwm.supervised.config import ModelConfig
 
 SIZE, WAYS = 16, 3
 
 
-def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2, carry=0.0, **options):
+def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2, carry_state_prob=0.0, **options):
     """A model with random weights; they are large, so that what it learns shows in its answers."""
     small = ModelConfig(
         memory=memory,
-        vision_channels=4,
+        encoder_channels=4,
         hidden_size=8,
         num_heads=2,
         ff_size=8,
@@ -35,7 +35,7 @@ def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2, carry=
     )
     stream = StreamConfig(sources=sources, ways=WAYS, per_class=5, max_trim=0, image_size=SIZE, channels=1)
     torch.manual_seed(seed)
-    model = StreamModel(SequentialConfig(stream=stream, model=small, train=TrainConfig(carry=carry)))
+    model = StreamModel(SequentialConfig(stream=stream, model=small, train=TrainConfig(carry_state_prob=carry)))
     with torch.no_grad():
         model.sequence.output_projection.weight.mul_(4)
     return model.eval()

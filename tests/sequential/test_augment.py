@@ -21,7 +21,7 @@ def test_images_are_as_they_are_unless_asked():
 
 
 def test_half_of_the_images_of_the_chosen_sources_are_mirrored():
-    drawn, seen, plain = looked(trainer(stream={"mirror": ("b",)}))
+    drawn, seen, plain = looked(trainer(stream={"horizontal_flip": ("b",)}))
     is_same = (seen == plain).flatten(2).all(dim=-1)
     is_mirrored = (seen == plain.flip(-1)).flatten(2).all(dim=-1)
     assert is_same[drawn.source == 0].all()
@@ -42,14 +42,14 @@ def test_each_image_is_changed_by_itself_and_black_comes_in_from_outside():
 
 
 def test_a_part_of_the_batch_is_changed_as_in_the_whole_and_a_later_piece_otherwise():
-    one = trainer(stream={"augment": 1.0, "mirror": ("a", "b")})
+    one = trainer(stream={"augment": 1.0, "horizontal_flip": ("a", "b")})
     _, whole, _ = looked(one)
     assert torch.equal(looked(one, rows=slice(2, None), first=2)[1], whole[2:])
     assert not torch.equal(looked(one, first=4)[1], whole)
 
 
 def test_pieces_of_a_truncated_stream_are_changed_each_in_its_own_way(monkeypatch):
-    one = trainer(stream={"augment": 1.0}, train={"truncate": 10, "accumulate": 1})
+    one = trainer(stream={"augment": 1.0}, train={"truncate": 10, "grad_accum_steps": 1})
     firsts = []
     look = one._look
     monkeypatch.setattr(one, "_look", lambda piece, first: firsts.append(first) or look(piece, first))
@@ -58,7 +58,7 @@ def test_pieces_of_a_truncated_stream_are_changed_each_in_its_own_way(monkeypatc
 
 
 def test_a_step_is_a_pure_function_of_its_number():
-    options = {"stream": {"augment": 1.0, "mirror": ("b",)}}
+    options = {"stream": {"augment": 1.0, "horizontal_flip": ("b",)}}
     one, other = steps(trainer(**options), [0, 1, 2]), steps(trainer(**options), [0, 1])
     other.load_tensors({name: {key: x.clone() for key, x in group.items()} for name, group in other.tensors().items()})
     steps(other, [2])

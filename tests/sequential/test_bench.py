@@ -11,7 +11,7 @@ from srwm.errors import InputError
 
 TINY = [
     *(f"stream.{each}" for each in ("ways=2", "per_class=2", "max_trim=1", "image_size=16")),
-    *(f"model.{each}" for each in ("vision_channels=4", "hidden_size=8", "ff_size=8", "num_heads=2", "num_layers=1")),
+    *(f"model.{each}" for each in ("encoder_channels=4", "hidden_size=8", "ff_size=8", "num_heads=2", "num_layers=1")),
     "train.batch_size=2",
 ]
 

@@ -13,7 +13,7 @@ from srwm.sequential.streams import NO_LABEL
 from .test_trainer import gradients, steps, streams
 from .tiny import config, model, trainer
 
-CARRY = {"train": {"carry": 1.0, "accumulate": 2}}
+CARRY = {"train": {"carry_state_prob": 1.0, "grad_accum_steps": 2}}
 
 
 def marked(one, rows, label):
@@ -31,10 +31,10 @@ def numbers(beginning):
     return each[0][:, 0].tolist(), beginning.previous.tolist()
 
 
-@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("previous_features", [False, True])
 @pytest.mark.parametrize("memory", ["srwm", "deltanet", "gated_deltanet", "lstm", "sr_deltanet"])
-def test_rows_begin_with_what_they_ended_with(memory, recall):
-    parts = {"model": {"memory": memory}, "stream": {"recall": recall}, **CARRY}
+def test_rows_begin_with_what_they_ended_with(memory, previous_features):
+    parts = {"model": {"memory": memory}, "stream": {"feed_previous_features": previous_features}, **CARRY}
     one = model(**parts)
     carried = Carried(one, config(**parts), Processes())
     for first, label in ((0, 1), (2, 2)):
@@ -45,7 +45,7 @@ def test_rows_begin_with_what_they_ended_with(memory, recall):
 
 
 def test_the_share_of_rows_that_begin_anew_is_as_wished():
-    parts = {"train": {"carry": 0.75, "batch_size": 1000, "accumulate": 1}}
+    parts = {"train": {"carry_state_prob": 0.75, "batch_size": 1000, "grad_accum_steps": 1}}
     one = model(**parts)
     carried = Carried(one, config(**parts), Processes())
     carried.end(0, *marked(one, 1000, 1))
@@ -58,9 +58,12 @@ def test_the_share_of_rows_that_begin_anew_is_as_wished():
     assert all(700 < sum(label == 1 for label in labels) < 800 for labels in shares)
 
 
-@pytest.mark.parametrize("recall", [False, True])
-def test_a_stream_that_goes_on_is_read_as_one_with_the_last(recall):
-    parts = {"stream": {"recall": recall, "max_trim": 0}, "train": {"carry": 1.0, "accumulate": 1}}
+@pytest.mark.parametrize("previous_features", [False, True])
+def test_a_stream_that_goes_on_is_read_as_one_with_the_last(previous_features):
+    parts = {
+        "stream": {"feed_previous_features": previous_features, "max_trim": 0},
+        "train": {"carry_state_prob": 1.0, "grad_accum_steps": 1},
+    }
     one = trainer(optimizer={"learning_rate": 0.0}, **parts)
     one.train_step(0)
     first, second = streams(one, 0), streams(one, 1)
@@ -80,7 +83,7 @@ def test_a_stream_that_goes_on_is_read_as_one_with_the_last(recall):
 
 
 def test_what_came_before_changes_the_gradient_and_gets_none():
-    anew, on = trainer(train={"carry": 0.0}), trainer(train={"carry": 1.0})
+    anew, on = trainer(train={"carry_state_prob": 0.0}), trainer(train={"carry_state_prob": 1.0})
     steps(anew, [0])
     steps(on, [0])
     assert_equal_weights(weights(anew.model), weights(on.model))  # the first streams are new in both
@@ -91,7 +94,7 @@ def test_what_came_before_changes_the_gradient_and_gets_none():
 
 @pytest.mark.parametrize("truncate", [None, 7])
 def test_it_goes_on_from_its_tensors_to_the_same_bits(truncate):
-    parts = {"train": {"carry": 0.5, "accumulate": 2, "truncate": truncate}}
+    parts = {"train": {"carry_state_prob": 0.5, "grad_accum_steps": 2, "truncate": truncate}}
     one = steps(trainer(**parts), range(3))
     saved = {
         group: {name: tensor.clone() for name, tensor in tensors.items()} for group, tensors in one.tensors().items()
@@ -105,7 +108,7 @@ def test_it_goes_on_from_its_tensors_to_the_same_bits(truncate):
 
 def test_two_processes_hold_the_rows_of_one(monkeypatch):
     """The rows of four in two parts: process 0 has the first of each part."""
-    parts = {"train": {"carry": 1.0, "accumulate": 2}}
+    parts = {"train": {"carry_state_prob": 1.0, "grad_accum_steps": 2}}
     one = model(**parts)
     two = [Carried(one, config(**parts), Processes(rank=rank, count=2)) for rank in range(2)]
     for place in range(4):
@@ -120,9 +123,9 @@ def test_two_processes_hold_the_rows_of_one(monkeypatch):
 
 
 def test_a_checkpoint_of_another_batch_is_refused():
-    saved = trainer(train={"carry": 0.5, "batch_size": 2}).tensors()["carried"]
+    saved = trainer(train={"carry_state_prob": 0.5, "batch_size": 2}).tensors()["carried"]
     with pytest.raises(InputError, match="carried labels does not fit"):
-        trainer(train={"carry": 0.5})._carried.load_tensors(saved)
+        trainer(train={"carry_state_prob": 0.5})._carried.load_tensors(saved)
 
 
 def test_without_carrying_nothing_more_is_saved():

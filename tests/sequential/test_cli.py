@@ -12,7 +12,7 @@ from srwm.sequential import RECIPES, SequentialConfig
 
 TINY = [
     *(f"stream.{each}" for each in ("ways=3", "per_class=4", "max_trim=5", "image_size=16")),
-    *(f"model.{each}" for each in ("vision_channels=4", "hidden_size=8", "num_heads=2", "ff_size=8", "num_layers=1")),
+    *(f"model.{each}" for each in ("encoder_channels=4", "hidden_size=8", "num_heads=2", "ff_size=8", "num_layers=1")),
     *(f"train.{each}" for each in ("batch_size=4", "total_steps=4", "log_every=2", "validate_every=2")),
     *(f"train.{each}" for each in ("checkpoint_every=2", "validation_episodes=5", "test_sets=2", "test_episodes=4")),
 ]

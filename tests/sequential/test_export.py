@@ -5,7 +5,7 @@ import json
 import torch
 
 from srwm.sequential import load_stream_model
-from srwm.sequential.card import model_card
+from srwm.sequential.model_card import model_card
 
 from .test_cli import run, sources, train  # noqa: F401 - fixtures
 from .tiny import config

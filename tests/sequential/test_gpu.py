@@ -21,7 +21,7 @@ from srwm.sequential import SequentialTrainer, draw_streams
 pytestmark = pytest.mark.gpu if pytest else None
 
 DEVICE = torch.device("cuda")
-DROPOUT = {"model": {"dropout": 0.2, "vision_dropout": 0.2}}
+DROPOUT = {"model": {"dropout": 0.2, "encoder_dropout": 0.2}}
 
 
 def trainer(device=DEVICE, **parts):
@@ -48,15 +48,15 @@ def test_streams_are_those_of_the_cpu():
 def test_two_runs_give_equal_bits():
     for precision in ("float32", "tf32", "bfloat16"):
         for truncate in (None, 7):
-            parts = {**DROPOUT, "train": {"precision": precision, "truncate": truncate, "carry": 0.5}}
+            parts = {**DROPOUT, "train": {"precision": precision, "truncate": truncate, "carry_state_prob": 0.5}}
             one, other = (steps(trainer(**parts), range(66)) for _ in range(2))
             assert_equal_weights(weights(one.model), weights(other.model))
             assert one.metrics() == other.metrics()
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    changed = {"mirror": ("b",), "augment": 0.5}
-    parts = {**DROPOUT, "stream": {"recall": True, **changed}, "train": {"carry": 0.5}}
+    changed = {"horizontal_flip": ("b",), "augment": 0.5}
+    parts = {**DROPOUT, "stream": {"feed_previous_features": True, **changed}, "train": {"carry_state_prob": 0.5}}
     one = steps(trainer(**parts), range(60, 64))
     saved = {group: {name: t.cpu().clone() for name, t in each.items()} for group, each in one.tensors().items()}
     steps(one, range(64, 70))
@@ -70,7 +70,10 @@ def test_it_goes_on_from_its_tensors_to_the_same_bits():
 def test_the_first_steps_are_those_of_the_cpu():
     for memory in ("srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm"):
         for truncate in (None, 7):
-            parts = {"model": {"memory": memory}, "train": {"precision": "float32", "truncate": truncate, "carry": 0.5}}
+            parts = {
+                "model": {"memory": memory},
+                "train": {"precision": "float32", "truncate": truncate, "carry_state_prob": 0.5},
+            }
             found, wanted = (steps(trainer(device, **parts), range(3)).metrics() for device in (DEVICE, CPU))
             assert found.keys() == wanted.keys()
             assert abs(found["train/loss"] - wanted["train/loss"]) < 1e-3

@@ -12,8 +12,8 @@ from PIL import Image
 from srwm.errors import InputError, RunError
 from srwm.nn import map_state
 from srwm.runs.checkpoint import checkpoint_folders, save_checkpoint
-from srwm.sequential._live_saved import Position, state_norm, weights_digest
 from srwm.sequential.live import LiveStream, load_image
+from srwm.sequential.live.saved_state import Position, state_norm, weights_digest
 
 from .live_streams import SIZE, WAYS, pictures, tiny_model
 

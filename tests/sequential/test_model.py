@@ -28,7 +28,7 @@ def labels_seen(network, previous):
     sequence.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
     images, _ = stream(previous.shape[1], len(previous))
     run(network, images, previous)
-    return seen[0][..., network.vision.feature_size :]
+    return seen[0][..., network.encoder.feature_size :]
 
 
 def test_beside_each_image_stands_the_one_hot_of_the_label_before_and_class_zero_at_the_start():
@@ -53,14 +53,14 @@ def test_it_answers_at_every_step_and_later_steps_do_not_matter(memory):
 
 
 def test_with_recall_the_features_of_the_image_before_stand_there_too_and_nothing_at_the_start():
-    network = model(stream={"recall": True}).eval()
+    network = model(stream={"feed_previous_features": True}).eval()
     images, previous = stream()
     features = network.features(network.normalise(images, torch.zeros(2, 9).long()))
     seen = []
     network.sequence.register_forward_pre_hook(lambda module, arguments: seen.append(arguments[0]))
     _, state = network.answer(features[:, :5], previous[:, :5])
     network.answer(features[:, 5:], previous[:, 5:], state)
-    size = network.vision.feature_size
+    size = network.encoder.feature_size
     inputs = torch.cat(seen, dim=1)
     assert torch.equal(inputs[..., :size], features)
     assert not inputs[:, 0, size : 2 * size].any()
@@ -69,7 +69,7 @@ def test_with_recall_the_features_of_the_image_before_stand_there_too_and_nothin
 
 
 def test_a_recalled_image_is_cut_from_the_graph_and_forgotten_as_states_are():
-    network = model(stream={"recall": True})
+    network = model(stream={"feed_previous_features": True})
     images, previous = stream()
     _, state = run(network, images, previous)
     assert state.layers[0].features.requires_grad
@@ -79,10 +79,10 @@ def test_a_recalled_image_is_cut_from_the_graph_and_forgotten_as_states_are():
     assert torch.equal(reset[1], state.layers[0].features[1])
 
 
-@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("previous_features", [False, True])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_a_stream_in_parts_with_the_state_carried_equals_the_whole(memory, recall):
-    network = model(model={"memory": memory}, stream={"recall": recall}).eval()
+def test_a_stream_in_parts_with_the_state_carried_equals_the_whole(memory, previous_features):
+    network = model(model={"memory": memory}, stream={"feed_previous_features": previous_features}).eval()
     images, previous = stream()
     whole, end = run(network, images, previous)
     first, state = run(network, images[:, :4], previous[:, :4])
@@ -92,10 +92,10 @@ def test_a_stream_in_parts_with_the_state_carried_equals_the_whole(memory, recal
         assert torch.allclose(one, other, atol=1e-6)
 
 
-@pytest.mark.parametrize("recall", [False, True])
+@pytest.mark.parametrize("previous_features", [False, True])
 @pytest.mark.parametrize("memory", MEMORIES)
-def test_observing_step_by_step_equals_reading_the_stream(memory, recall):
-    network = model(model={"memory": memory}, stream={"recall": recall})
+def test_observing_step_by_step_equals_reading_the_stream(memory, previous_features):
+    network = model(model={"memory": memory}, stream={"feed_previous_features": previous_features})
     images, previous = stream(batch_size=1)
     scores, _ = run(network.eval(), images, previous)
     network.train()

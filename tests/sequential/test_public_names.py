@@ -6,7 +6,7 @@ import pytest
 
 import srwm.sequential
 
-MODULES = sorted(module.name for module in pkgutil.iter_modules(srwm.sequential.__path__, "srwm.sequential."))
+MODULES = sorted(module.name for module in pkgutil.walk_packages(srwm.sequential.__path__, "srwm.sequential."))
 
 
 def test_the_public_names_are_these():
@@ -19,8 +19,8 @@ def test_the_public_names_are_these():
         "SequentialTrainer",
         "StreamConfig",
         "StreamModel",
+        "StreamTrainConfig",
         "Streams",
-        "TrainConfig",
         "draw_streams",
         "evaluate",
         "export_stream_model",

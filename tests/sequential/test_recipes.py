@@ -9,7 +9,7 @@ from srwm.data.sources import SOURCES
 from srwm.errors import InputError
 from srwm.runs.config import from_json, override, to_json
 from srwm.sequential import RECIPES, SequentialConfig, recipe
-from srwm.sequential.saved import build_model
+from srwm.sequential.loading import build_model
 
 SETTINGS = [
     "sequential-omniglot-miniimagenet",
@@ -109,12 +109,12 @@ def test_the_values_are_the_published_ones(ending):
     config = RECIPES[f"sequential-omniglot-miniimagenet{ending}"].config
     model, stream, train, optimizer = config.model, config.stream, config.train, config.optimizer
     assert (model.num_layers, model.hidden_size, model.num_heads, model.ff_size) == (3, 256, 16, 256)
-    assert (model.vision, model.vision_channels, model.dropout, model.vision_dropout) == ("conv4", 32, 0, 0)
+    assert (model.encoder, model.encoder_channels, model.dropout, model.encoder_dropout) == ("conv4", 32, 0, 0)
     assert (model.label_slot, model.label_scale, model.feature_norm) == ("class_zero", 1.0, False)
     assert (stream.sources, stream.image_size, stream.channels) == (("omniglot", "mini-imagenet"), 84, 3)
     assert (stream.ways, stream.per_class, stream.max_trim, stream.length) == (5, 15, 60, 150)
-    assert (stream.order, stream.normalise, stream.recall) == ("alternating", "authors", False)
-    assert (train.batch_size, train.accumulate, train.truncate) == (32, 2, None)
+    assert (stream.order, stream.normalise, stream.feed_previous_features) == ("alternating", "authors", False)
+    assert (train.batch_size, train.grad_accum_steps, train.truncate) == (32, 2, None)
     assert (optimizer.learning_rate, optimizer.schedule) == (3e-4, "constant")
     assert (optimizer.beta1, optimizer.beta2, optimizer.eps, optimizer.clip_norm) == (0.9, 0.995, 1e-9, None)
     # 816 streams in each order, as in the authors' evaluation, five times.
@@ -163,8 +163,8 @@ def test_an_unknown_recipe_gets_the_nearest_name():
         ("stream", {"augment": -1.0}, "augment=-1.0; wanted at least 0"),
         (
             "stream",
-            {"mirror": ("fc100",)},
-            "mirror names 'fc100', which is none of the sources omniglot, mini-imagenet",
+            {"horizontal_flip": ("fc100",)},
+            "horizontal_flip names 'fc100', which is none of the sources omniglot, mini-imagenet",
         ),
         (
             "stream",
@@ -173,7 +173,7 @@ def test_an_unknown_recipe_gets_the_nearest_name():
         ),
         ("stream", {"channels": 2}, "channels=2; wanted 1"),
         ("train", {"truncate": 0}, "truncate=0; wanted at least 1"),
-        ("train", {"batch_size": 33}, "batch_size=33 is not a multiple of accumulate=2"),
+        ("train", {"batch_size": 33}, "batch_size=33 is not a multiple of grad_accum_steps=2"),
     ],
 )
 def test_values_that_make_no_sense_get_a_sentence(part, values, sentence):

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from srwm.sequential._live_demo import Demo
+from srwm.sequential.live.demo import Demo
 
 from . import live_streams
 from .live_streams import write_pictures

@@ -8,9 +8,8 @@ from itertools import count
 import pytest
 
 from srwm.errors import RunError
-from srwm.sequential import _live_saved
-from srwm.sequential._live_saved import Position
-from srwm.sequential.live import LiveStream
+from srwm.sequential.live import LiveStream, saved_state
+from srwm.sequential.live.saved_state import Position
 
 from .live_streams import pictures, tiny_model
 
@@ -96,7 +95,7 @@ def test_a_kill_at_any_disk_call_of_a_save_keeps_the_old_state_or_the_new_one(
         found = LiveStream.open(model, folder)
         now = shown(found)
         seen.add(now)
-        _live_saved.clear_leftovers(folder)
+        saved_state.clear_leftovers(folder)
         assert not list(folder.glob("*.tmp"))
         assert shown(LiveStream.open(model, folder)) == now
         write(found, folder, 100)
@@ -121,7 +120,7 @@ def test_a_kill_at_any_disk_call_of_the_cleaning_keeps_the_state(model, tmp_path
         is_whole = False
         with monkeypatch.context() as patch, contextlib.suppress(Killed):
             Disk(patch, calls)
-            _live_saved.clear_leftovers(folder)
+            saved_state.clear_leftovers(folder)
             is_whole = True
         assert LiveStream.open(model, folder).position.answered == 1
         if is_whole:
@@ -138,7 +137,7 @@ def test_a_leftover_that_no_save_made_is_a_sentence_and_is_not_followed(model, t
     place = tmp_path / "state" / "step-000000002.tmp"
     place.symlink_to(tmp_path / "mine") if what == "link" else place.touch()
     with pytest.raises(RunError, match=r"state cannot be written: (Cannot call rmtree|Not a directory)"):
-        _live_saved.clear_leftovers(tmp_path / "state")
+        saved_state.clear_leftovers(tmp_path / "state")
     assert (tmp_path / "mine" / "note").exists()
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from srwm.errors import InputError
 from srwm.runs.config import from_json, to_json
-from srwm.sequential._live_length import far_longer, may_grow, trained_length
-from srwm.sequential._live_saved import Progress
 from srwm.sequential.live import LiveStream
+from srwm.sequential.live.saved_state import Progress
+from srwm.sequential.live.trained_length import far_longer, may_grow, trained_length
 
 from . import live_streams
 from .live_streams import answers, export_tiny, labelled_lines, pictures, tiny_model
@@ -81,7 +81,7 @@ def test_what_may_grow_are_matrices_that_change_themselves_and_never_forget(memo
     ("carry", "length", "first"), [(0.0, 15, 61), (0.5, 30, 121), (0.9, 150, 601), (1.0, float("inf"), None)]
 )
 def test_streams_that_went_on_in_training_count_until_they_began_anew(carry, length, first):
-    model = tiny_model(carry=carry)
+    model = tiny_model(carry_state_prob=carry)
     assert trained_length(model.config) == pytest.approx(length)
     found = far_longer(model)
     assert (found is None) == (first is None)

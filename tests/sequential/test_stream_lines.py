@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from srwm.sequential import _live_requests
-from srwm.sequential._live_requests import parse_request
+from srwm.sequential.live import requests
+from srwm.sequential.live.requests import parse_request
 
 from .live_streams import answers, labelled_lines
 
@@ -120,7 +120,7 @@ def test_the_label_of_an_image_that_could_not_be_answered_is_not_taken_for_that_
 
 
 def test_a_line_that_is_too_long_is_passed_over_and_not_kept(stream, paths, monkeypatch):
-    monkeypatch.setattr(_live_requests, "LONGEST_LINE", 400)
+    monkeypatch.setattr(requests, "LONGEST_LINE", 400)
     good = labelled_lines(paths[:2])
     status, printed, _ = stream([], [good[0], "x" * 2000, good[1]])
     assert status == 1

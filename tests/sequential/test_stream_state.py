@@ -4,7 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from srwm.data._lock import file_lock
+from srwm.data.file_lock import file_lock
 from srwm.nn import map_state
 from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint
 from srwm.sequential.live import LiveStream

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from srwm.runs.checkpoint import latest_checkpoint
-from srwm.sequential._live_requests import Stop
-from srwm.sequential._live_watch import FolderWatch
+from srwm.sequential.live.requests import Stop
+from srwm.sequential.live.watch_folder import FolderWatch
 
 from .live_streams import write_pictures
 

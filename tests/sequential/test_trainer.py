@@ -6,15 +6,15 @@ from torch.nn import functional as F
 
 from fewshot.tiny import assert_equal_weights, weights
 from srwm.errors import InputError
-from srwm.fewshot.recorded import AHEAD
 from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes
 from srwm.sequential import SequentialTrainer, draw_streams
 from srwm.sequential.evaluation import TRAINING
+from srwm.supervised.cuda_graph_trainer import AHEAD
 
 from .tiny import CPU, bank, config, trainer
 
-WHOLE = {"train": {"accumulate": 1}}
+WHOLE = {"train": {"grad_accum_steps": 1}}
 
 
 def steps(one, numbers):
@@ -31,7 +31,7 @@ def streams(one, step=0):
         torch.tensor(step),
         one.config.stream,
         batch_size=train.batch_size,
-        parts=train.accumulate,
+        parts=train.grad_accum_steps,
         seed=one.config.seed,
         number=TRAINING,
     )
@@ -130,9 +130,15 @@ def test_parts_of_a_batch_have_orders_and_trims_of_their_own_and_count_the_same(
     assert one.metrics()["train/loss"] == pytest.approx(sum(losses) / 2, rel=1e-6)
 
 
-@pytest.mark.parametrize(("memory", "recall"), [("srwm", False), ("srwm", True), ("deltanet", False), ("lstm", False)])
-def test_truncated_training_carries_the_state_and_cuts_the_gradient(memory, recall):
-    options = {"model": {"memory": memory}, "stream": {"recall": recall}, "train": {"accumulate": 2, "truncate": 7}}
+@pytest.mark.parametrize(
+    ("memory", "previous_features"), [("srwm", False), ("srwm", True), ("deltanet", False), ("lstm", False)]
+)
+def test_truncated_training_carries_the_state_and_cuts_the_gradient(memory, previous_features):
+    options = {
+        "model": {"memory": memory},
+        "stream": {"feed_previous_features": previous_features},
+        "train": {"grad_accum_steps": 2, "truncate": 7},
+    }
     one, other = trainer(**options), trainer(**options)
     drawn = streams(one)
     found = gradients(one)
@@ -167,7 +173,7 @@ def test_truncated_training_holds_one_piece_at_a_time():
     def most_held(per_class):
         stream = {"per_class": per_class, "max_trim": 0}
         one = SequentialTrainer(
-            config(stream=stream, train={"truncate": 6, "accumulate": 1}),
+            config(stream=stream, train={"truncate": 6, "grad_accum_steps": 1}),
             bank(per_class=17),
             bank(per_class=17),
             CPU,
@@ -202,7 +208,7 @@ def test_what_is_trimmed_away_does_not_matter_to_the_sequence_part():
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    options = {"model": {"dropout": 0.2, "vision_dropout": 0.2}}
+    options = {"model": {"dropout": 0.2, "encoder_dropout": 0.2}}
     one = steps(trainer(**options), range(62, 64))
     saved = {group: {name: tensor.clone() for name, tensor in each.items()} for group, each in one.tensors().items()}
     steps(one, range(64, 66))
@@ -247,8 +253,8 @@ def test_a_stream_is_learnt_by_heart():
             "feature_norm": True,
             "memory_options": {"query_init_scale": 0.01},
         },
-        train={"batch_size": 4, "accumulate": 1},
-        stream={"max_trim": 0, "recall": True},
+        train={"batch_size": 4, "grad_accum_steps": 1},
+        stream={"max_trim": 0, "feed_previous_features": True},
     )
     steps(one, [0] * 45)
     one.metrics()
@@ -289,12 +295,12 @@ def test_the_known_failure_is_told_of():
     assert one.notice(5000, {"train/loss": 1.0, "train/a/k1": 0.6, "train/a/k2": 0.3}) is None
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_each_process_takes_its_rows_of_every_part_of_the_batch_of_one(accumulate):
-    wanted = config(train={"accumulate": accumulate})
+@pytest.mark.parametrize("grad_accum_steps", [1, 2])
+def test_each_process_takes_its_rows_of_every_part_of_the_batch_of_one(grad_accum_steps):
+    wanted = config(train={"grad_accum_steps": grad_accum_steps})
     shares = [SequentialTrainer(wanted, bank(), bank(), CPU, Processes(rank, 2))._ahead for rank in range(2)]
     for whole, *of_process in zip(SequentialTrainer(wanted, bank(), bank(), CPU)._ahead, *shares, strict=True):
-        parts = zip(*(share.chunk(accumulate, dim=1) for share in of_process), strict=True)
+        parts = zip(*(share.chunk(grad_accum_steps, dim=1) for share in of_process), strict=True)
         assert torch.equal(torch.cat([torch.cat(part, dim=1) for part in parts], dim=1), whole)
 
 

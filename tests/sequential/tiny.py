@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 
 from fewshot.tiny import image_set
-from srwm.fewshot import ModelConfig, OptimizerConfig
-from srwm.sequential import Bank, SequentialConfig, SequentialTrainer, StreamConfig, StreamModel, TrainConfig
+from srwm.sequential import Bank, SequentialConfig, SequentialTrainer, StreamConfig, StreamModel, StreamTrainConfig
+from srwm.supervised.config import ModelConfig, OptimizerConfig
 
 SIZE = 16
 CPU = torch.device("cpu")
@@ -25,9 +25,9 @@ def config(**parts) -> SequentialConfig:
         stream=StreamConfig(
             sources=("a", "b"), ways=3, per_class=4, max_trim=5, image_size=SIZE, channels=1, normalise="own"
         ),
-        model=ModelConfig(vision_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=1),
+        model=ModelConfig(encoder_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=1),
         optimizer=OptimizerConfig(learning_rate=5e-3),
-        train=TrainConfig(
+        train=StreamTrainConfig(
             batch_size=4,
             total_steps=6,
             log_every=2,

@@ -39,7 +39,7 @@ def test_grid_of_the_paper_is_its_search_space():
         "model.hidden_size": {128, 256},
         "model.ff_size": {512, 1024, 2048},
         "model.dropout": {0, 0.1, 0.2, 0.3},
-        "model.vision_dropout": {0, 0.1, 0.2, 0.3},
+        "model.encoder_dropout": {0, 0.1, 0.2, 0.3},
         "optimizer.learning_rate": {1e-3, 3e-4, 1e-4},
         "optimizer.schedule": {"constant", "noam"},
     }

@@ -55,7 +55,7 @@ def test_names_of_the_papers_grid_are_unique_and_readable():
     found = names(plan("fc100-5shot", grid=["paper"], seeds=(0, 1)))
     assert len(set(found)) == 1536
     assert found[0] == (
-        "fc100-5shot,num_layers=2,hidden_size=128,ff_size=512,dropout=0.0,vision_dropout=0.0,"
+        "fc100-5shot,num_layers=2,hidden_size=128,ff_size=512,dropout=0.0,encoder_dropout=0.0,"
         "schedule=constant,learning_rate=0.001,seed=0"
     )
 

@@ -11,8 +11,8 @@ from srwm.data.sources import SOURCES
 from srwm.errors import InputError
 from srwm.fewshot.config import FewShotConfig, TaskConfig
 from srwm.fewshot.recipes import RECIPES
-from srwm.fewshot.running import loop_options
 from srwm.fewshot.trainer import FewShotTrainer
+from srwm.fewshot.training_run import loop_options
 
 from ._training import bench_training
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from srwm.rl.recipes import RECIPES
-from srwm.rl.running import loop_options
+from srwm.rl.train import loop_options
 from srwm.rl.trainer import RLTrainer
 
 from ._training import bench_training

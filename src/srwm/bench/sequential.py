@@ -10,8 +10,8 @@ from srwm.data import ImageSet
 from srwm.sequential.bank import Bank, distinct_sources, set_names
 from srwm.sequential.config import SequentialConfig, StreamConfig
 from srwm.sequential.recipes import RECIPES
-from srwm.sequential.running import loop_options
 from srwm.sequential.trainer import SequentialTrainer
+from srwm.sequential.training_run import loop_options
 
 from ._training import bench_training
 

@@ -42,7 +42,7 @@ def _evaluate(args: argparse.Namespace) -> int:
 
     from srwm.experiments import kind_in, kinds
     from srwm.runs.devices import full_memory_as_sentence
-    from srwm.runs.kind import EvaluateOptions
+    from srwm.runs.experiment import EvaluateOptions
     from srwm.runs.shipped import find_model
 
     # A folder that holds no model is for some kind to refuse.

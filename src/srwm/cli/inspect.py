@@ -9,7 +9,7 @@ from srwm.errors import InputError
 from ._parser import EXIT_OK, Commands, Parser, printable
 
 if TYPE_CHECKING:
-    from srwm.inspect.watched import Watched
+    from srwm.inspect.inspected import Watched
 
 _EPILOG = """\
 A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
@@ -83,8 +83,8 @@ def _inspect(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from srwm.experiments import kind_in, kinds
+    from srwm.inspect.inspected import WatchOptions
     from srwm.inspect.summary import summarise, summary_note, summary_table
-    from srwm.inspect.watched import WatchOptions
     from srwm.runs.shipped import find_model
 
     options = WatchOptions(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Commands, Parser
 
 if TYPE_CHECKING:
-    from srwm.sequential._live_requests import Source, Stop
-    from srwm.sequential._live_saved import Position
     from srwm.sequential.live import LiveStream
+    from srwm.sequential.live.requests import Source, Stop
+    from srwm.sequential.live.saved_state import Position
 
 _EPILOG = """\
 Input, one JSON object a line:
@@ -41,8 +41,8 @@ Weights that change themselves may grow without bound on streams far longer than
 have forget gates (recipes with -gated). Reports show their norm; a stream whose state is no longer finite stops with
 status 1, and with --max-norm it forgets what it has learnt in time (not the names), says {"event": "forgotten", ...}
 and goes on. Without gates and without --max-norm, a warning comes when the stream has become more than 4 times as long
-as a stream of the training was (with train.carry: until it began anew, on average) since it began, was reset or forgot:
-as an event, at the step where it happens, and once as a line on standard error.
+as a stream of the training was (with train.carry_state_prob: until it began anew, on average) since it began, was reset
+or forgot: as an event, at the step where it happens, and once as a line on standard error.
 
 Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --strict), 130 interrupted.
 
@@ -110,14 +110,14 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _stream(args: argparse.Namespace) -> int:
     import contextlib
 
-    from srwm.data._lock import file_lock
+    from srwm.data.file_lock import file_lock
     from srwm.runs.atomic import failures_as_sentences
     from srwm.runs.devices import choose_device
-    from srwm.sequential._live_requests import Stop
-    from srwm.sequential._live_saved import clear_leftovers
-    from srwm.sequential._live_serve import ServeOptions, serve
     from srwm.sequential.live import LiveStream
-    from srwm.sequential.saved import load_stream_model
+    from srwm.sequential.live.requests import Stop
+    from srwm.sequential.live.saved_state import clear_leftovers
+    from srwm.sequential.live.serve import ServeOptions, serve
+    from srwm.sequential.loading import load_stream_model
 
     _check(args)
     options = ServeOptions(
@@ -176,12 +176,12 @@ def _check(args: argparse.Namespace) -> None:
 
 def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":
     """Open the input, at the place where it was when the stream was saved."""
-    from srwm.sequential import _live_demo, _live_requests, _live_watch
+    from srwm.sequential.live import demo, requests, watch_folder
 
     saved = stream.position
     if args.watch is not None:
-        goes_on = saved is not None and saved.input == _live_watch.name_of(args.watch)
-        return _live_watch.FolderWatch(
+        goes_on = saved is not None and saved.input == watch_folder.name_of(args.watch)
+        return watch_folder.FolderWatch(
             args.watch,
             stop,
             last=str(saved.answered) if saved is not None and goes_on else "",
@@ -192,8 +192,8 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
         )
     if args.demo is not None:
         sources = [word.strip() for word in args.demo.split(",")]
-        goes_on = saved is not None and saved.input == _live_demo.name_of(sources, args.switch_every, args.seed)
-        return _live_demo.Demo(
+        goes_on = saved is not None and saved.input == demo.name_of(sources, args.switch_every, args.seed)
+        return demo.Demo(
             sources,
             stream.model,
             switch_every=args.switch_every,
@@ -201,9 +201,9 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
             start=_answered(saved) if saved is not None and goes_on else 0,
             data=args.data,
         )
-    goes_on = args.skip_answered and saved is not None and saved.input == _live_requests.JsonLines.name
+    goes_on = args.skip_answered and saved is not None and saved.input == requests.JsonLines.name
     skip = _answered(saved) if saved is not None and goes_on else 0
-    return _live_requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
+    return requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
 
 
 def _answered(saved: "Position") -> int:

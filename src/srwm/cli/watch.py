@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from srwm.rl.config import GamesConfig, RLConfig
-    from srwm.watch import View
+    from srwm.video import View
 
 _EPILOG = """\
 Beside the game stand the return, the reward, the value that the agent expects, and for each of its layers the learning
@@ -69,10 +69,10 @@ def _watch(args: argparse.Namespace) -> int:
     import numpy as np
     from rich.console import Console
 
-    from srwm.rl.saved import load_agent
-    from srwm.runs._stop_signal import StopSignal
+    from srwm.rl.model_files import load_agent
     from srwm.runs.devices import choose_device
-    from srwm.watch import film
+    from srwm.runs.stop_signal import StopSignal
+    from srwm.video import film
 
     _check(args)
     console = Console(stderr=True, highlight=False)
@@ -115,9 +115,9 @@ def _watch(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot be, in the words of the command line."""
     from srwm.errors import InputError
+    from srwm.rl.model_files import KIND
     from srwm.rl.procgen.options import MAX_LEVEL
-    from srwm.rl.saved import KIND
-    from srwm.runs.saved import kind_of
+    from srwm.runs.model_files import kind_of
 
     kind = kind_of(Path(args.model))
     if kind not in (None, KIND):
@@ -137,8 +137,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _levels(args: argparse.Namespace, config: "RLConfig") -> list[int]:
     """Find the level of each episode."""
-    from srwm.rl.running import level_splits
-    from srwm.watch import draw_levels
+    from srwm.rl.train import level_splits
+    from srwm.video import draw_levels
 
     if args.level is not None:
         return list(range(args.level, args.level + args.episodes))

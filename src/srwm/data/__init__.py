@@ -1,7 +1,7 @@
 """Images to learn from: where they come from, how they are kept, how they are loaded."""
 
 from .episodes import Episodes, check_enough, draw_episodes
-from .image_set import ImageSet
+from .image_set import ImageSet, inverted
 from .load import load_images
 from .pack import read_pack, write_pack
 from .places import data_folder
@@ -12,6 +12,7 @@ __all__ = [
     "check_enough",
     "data_folder",
     "draw_episodes",
+    "inverted",
     "load_images",
     "read_pack",
     "write_pack",

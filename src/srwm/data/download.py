@@ -16,8 +16,8 @@ import srwm
 from srwm.errors import RunError
 from srwm.runs.atomic import sync_folder
 
-from ._lock import file_lock
 from ._shown import shown
+from .file_lock import file_lock
 
 ATTEMPTS = 4
 """How many connections in a row may fail without bringing anything new."""

@@ -1,5 +1,6 @@
 """Images of many classes in one tensor: one split of one source."""
 
+import dataclasses
 import functools
 from dataclasses import dataclass, replace
 
@@ -82,3 +83,8 @@ class ImageSet:
         return replace(
             self, images=self.images.to(device), starts=self.starts.to(device), counts=self.counts.to(device)
         )
+
+
+def inverted(images: ImageSet) -> ImageSet:
+    """The negatives of images: dark ink on light paper becomes bright ink on dark."""
+    return dataclasses.replace(images, name=f"{images.name}+inverted", images=255 - images.images)

@@ -19,9 +19,9 @@ from pathlib import Path
 from srwm.errors import InputError, RunError
 from srwm.runs.atomic import sync_folder, write_synced
 
-from ._lock import file_lock
 from .archives import read_members
 from .download import digest_of
+from .file_lock import file_lock
 
 NAME = "procgen"
 """What `srwm data fetch` calls it."""

@@ -164,3 +164,9 @@ def unknown_source(name: str, others: list[str]) -> InputError:
     nearest = difflib.get_close_matches(name.lower()[:100], words, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."
     return InputError(f"there is no source {quoted(name)}{hint} The sources are {', '.join(words)} and folder:PATH")
+
+
+def described_source(name: str) -> str:
+    """A source of images with its licence, or its name alone where nothing is known of it."""
+    source = SOURCES.get(name)
+    return f"{source.title} ({source.licence})" if source is not None else name

@@ -16,10 +16,10 @@ from jaxtyping import Float64, UInt8, UInt64
 
 from srwm.errors import InputError
 
-from ._strokes_pen import draw_paths
 from ._strokes_program import PARTS, Programs, assemble, box, compose, trace_strokes
 from ._strokes_random import child_keys, first_key, normal
 from .image_set import ImageSet
+from .strokes_pen import draw_paths
 
 Split = Literal["train", "validation", "test"]
 

@@ -10,8 +10,8 @@ from jaxtyping import Float64, UInt8
 from numpy import ndarray
 from PIL import Image
 
-from srwm.data._strokes_pen import draw_paths
 from srwm.data.decode import FORMATS, decode_image, quiet_pillow, resize_images
+from srwm.data.strokes_pen import draw_paths
 from srwm.errors import InputError
 
 Point = Sequence[float]

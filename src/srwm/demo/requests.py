@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from numpy import ndarray
 
 from srwm.errors import InputError
-from srwm.runs._json import parse_object
+from srwm.runs.json_objects import parse_object
 
 from .drawing import Ink, Look, Point, draw_image
 

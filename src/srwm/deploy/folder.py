@@ -6,14 +6,14 @@ from typing import Any
 import srwm
 from srwm.errors import InputError
 from srwm.fewshot import load_model
-from srwm.fewshot.saved import KIND as FEW_SHOT
-from srwm.rl.saved import KIND as REINFORCEMENT_LEARNING
-from srwm.rl.saved import load_agent
-from srwm.runs._json import json_bytes
+from srwm.fewshot.loading import KIND as FEW_SHOT
+from srwm.rl.model_files import KIND as REINFORCEMENT_LEARNING
+from srwm.rl.model_files import load_agent
 from srwm.runs.atomic import failures_as_sentences, write_atomically
-from srwm.runs.saved import kind_of
+from srwm.runs.json_objects import json_bytes
+from srwm.runs.model_files import kind_of
 from srwm.sequential import load_stream_model
-from srwm.sequential.saved import KIND as SEQUENTIAL
+from srwm.sequential.loading import KIND as SEQUENTIAL
 
 from .card import card_section
 from .check import Difference, largest_difference

@@ -64,7 +64,7 @@ class FewShotStep(Step):
 
     def __init__(self, model: FewShotModel) -> None:
         model = _own(model)
-        features, label = torch.zeros(1, 1, model.vision.feature_size), torch.zeros(1, 1, dtype=torch.int64)
+        features, label = torch.zeros(1, 1, model.encoder.feature_size), torch.zeros(1, 1, dtype=torch.int64)
         with torch.no_grad():
             before = model.learn_features(features, label)
             after = model.learn_features(features, label, before)

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from srwm.data import ImageSet, check_enough, draw_episodes
 from srwm.runs.devices import at_once
+from srwm.supervised.network import evaluating, to_unit
+from srwm.supervised.statistics import t_95
 
 from .config import TaskConfig
-from .model import FewShotModel, evaluating, to_unit
+from .model import FewShotModel
 
 _IMAGES_AT_ONCE = 2048
 _EPISODES_AT_ONCE = 2000
@@ -91,7 +93,7 @@ def embed(model: FewShotModel, images: ImageSet) -> Float[Tensor, "n f"]:
     """Turn every image of a set into features, once: outside of training they do not depend on the episode."""
     device = next(model.parameters()).device
     _, height, width = model.image_shape
-    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.vision_channels * height * width)
+    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
     with evaluating(model):
         chunks = images.images.split(together)
         return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in chunks])
@@ -148,25 +150,3 @@ def accuracy_by_shots(
 
 def _chunks(total: int, size: int) -> list[int]:
     return [min(size, total - start) for start in range(0, total, size)]
-
-
-_T_95 = (12.70620, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216)
-"""Student's t at 97.5% for 1 to 9 degrees of freedom."""
-_Z_95 = 1.959963984540054
-"""The same of the normal distribution, to which Student's comes down."""
-
-
-def t_95(freedom: int) -> float:
-    """Student's t at 97.5%, right to within 0.00001; half the 95% interval is that many standard errors."""
-    if freedom <= len(_T_95):
-        return _T_95[freedom - 1]
-    # The Cornish-Fisher expansion in 1 / freedom (Abramowitz and Stegun, 26.7.5) with all of its four terms: that of
-    # two is too small by 0.003 for 10 degrees of freedom, that of four by 0.000008.
-    z = _Z_95
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term * float(freedom) ** -power for power, term in enumerate(terms, start=1))

@@ -1,10 +1,9 @@
 """The images of a task, as it asks for them."""
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from srwm.data import ImageSet, load_images
+from srwm.data import ImageSet, inverted, load_images
 from srwm.data.load import Split
 
 from .config import TaskConfig
@@ -23,8 +22,3 @@ def image_loader(task: TaskConfig, data: Path | None) -> Callable[[Split], Image
         return inverted(images) if task.invert else images
 
     return load
-
-
-def inverted(images: ImageSet) -> ImageSet:
-    """The negatives of images: dark ink on light paper becomes bright ink on dark."""
-    return dataclasses.replace(images, name=f"{images.name}+inverted", images=255 - images.images)

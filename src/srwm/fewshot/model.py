@@ -3,13 +3,14 @@
 from typing import cast
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from srwm.nn import SequenceModel, SequenceState
-from srwm.vision import BatchNorm, Conv4, Res12
+from srwm.nn import SequenceState
+from srwm.supervised.network import build_encoder, build_sequence, evaluating, to_unit
+from srwm.vision import BatchNorm
 
-from .config import FewShotConfig, ModelConfig
+from .config import FewShotConfig
 
 
 class FewShotModel(nn.Module):
@@ -32,8 +33,8 @@ class FewShotModel(nn.Module):
         ValueError: if an option does not fit.
 
     Example:
-        >>> from srwm.fewshot.config import TaskConfig
-        >>> small = ModelConfig(vision_channels=8, hidden_size=16, num_heads=2, ff_size=16)
+        >>> from srwm.fewshot import ModelConfig, TaskConfig
+        >>> small = ModelConfig(encoder_channels=8, hidden_size=16, num_heads=2, ff_size=16)
         >>> model = FewShotModel(FewShotConfig(task=TaskConfig(ways=3), model=small))
         >>> images = torch.randint(256, (5, 28, 28), dtype=torch.uint8)
         >>> state = model.learn(images[:3], torch.tensor([0, 1, 2]))
@@ -46,9 +47,9 @@ class FewShotModel(nn.Module):
         self.config = config
         self.ways = config.task.ways
         self.image_shape = (in_channels, image_size, image_size)
-        self.vision = build_vision(config.model, in_channels, image_size)
-        self.feature_norm = BatchNorm(self.vision.feature_size) if config.model.feature_norm else None
-        self.sequence = build_sequence(config.model, self.vision.feature_size, self.ways)
+        self.encoder = build_encoder(config.model, in_channels, image_size)
+        self.feature_norm = BatchNorm(self.encoder.feature_size) if config.model.feature_norm else None
+        self.sequence = build_sequence(config.model, self.encoder.feature_size, self.ways)
 
     def forward(
         self,
@@ -56,7 +57,7 @@ class FewShotModel(nn.Module):
         labels: Int[Tensor, "b n"],
         query: Float[Tensor, "b q c h w"],
     ) -> Float[Tensor, "b q ways"]:
-        """Learn from the support and answer each query, all images in one batch of the vision part.
+        """Learn from the support and answer each query, all images in one batch of the encoder.
 
         Args:
             support: images in [0, 1] to learn from.
@@ -71,7 +72,7 @@ class FewShotModel(nn.Module):
 
     def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
         """Turn images in [0, 1] into features."""
-        flat = cast(Tensor, self.vision(images.flatten(0, -4)))
+        flat = cast(Tensor, self.encoder(images.flatten(0, -4)))
         if self.feature_norm is not None:
             flat = self.feature_norm(flat.float()[..., None, None])[..., 0, 0]
         return flat.reshape(*images.shape[:-3], flat.shape[-1])
@@ -173,50 +174,3 @@ class FewShotModel(nn.Module):
             )
         batched = images.dim() == 5
         return batched, to_unit(images.to(device) if batched else images.to(device)[None])
-
-
-def to_unit(images: UInt8[Tensor, "*axes"] | Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
-    """Images as floats in [0, 1]; floats are taken to be such already."""
-    return images if images.is_floating_point() else images.float() / 255
-
-
-class evaluating:
-    """Hold a model in evaluation mode for a while."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model, self.was_training = model, model.training
-
-    def __enter__(self) -> None:
-        self.model.eval()
-
-    def __exit__(self, *_: object) -> None:
-        self.model.train(self.was_training)
-
-
-def build_vision(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
-    """Make the part that turns images into features."""
-    if config.vision == "conv4":
-        return Conv4(in_channels, image_size, channels=config.vision_channels, dropout=config.vision_dropout)
-    if image_size < 16:
-        raise ValueError(f"image_size={image_size}; wanted at least 16, because Res-12 halves an image four times")
-    return Res12(
-        in_channels,
-        features=config.vision_channels,
-        dropout=config.vision_dropout,
-        dropout_variant=config.dropout_variant,
-    )
-
-
-def build_sequence(config: ModelConfig, features: int, ways: int) -> SequenceModel:
-    """Make the part that turns features and labels into scores."""
-    return SequenceModel(
-        features + ways + (config.label_slot == "no_label"),
-        ways,
-        memory=config.memory,
-        hidden_size=config.hidden_size,
-        num_layers=config.num_layers,
-        num_heads=config.num_heads,
-        ff_size=config.ff_size,
-        dropout=config.dropout,
-        memory_options=config.memory_options,
-    )

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from srwm.runs.recipes import find_recipe
+from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
+from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET, OFF_PLATEAU
 
-from .config import BootstrapConfig, FewShotConfig, ModelConfig, OptimizerConfig, TaskConfig, TrainConfig
+from .config import BootstrapConfig, FewShotConfig, TaskConfig
 
 
 @dataclass(frozen=True)
@@ -34,34 +36,12 @@ def recipe(name: str) -> Recipe:
 
 
 NOAM = OptimizerConfig(schedule="noam")
-# The authors' DeltaNet has phi(z) = (elu(z) + 1) / sum, where the paper writes "e.g. softmax"; its figures are theirs.
-DELTANET: dict[str, Any] = {"memory": "deltanet", "memory_options": {"feature_map": "elu_sum"}}
-
-# What ends the long stay at chance: features centred, labels as loud as they are, a word of its own for "no label", and
-# first writes that change little.
-HEARD: dict[str, Any] = {
-    "feature_norm": True,
-    "label_scale": 8.0,
-    "label_slot": "no_label",
-    "memory_options": {"query_init_scale": 0.01},
-}
-
-# Queries of unit length have no use for `query_init_scale`: their own length has no influence. Few and large heads: see
-# docs/ideas/chance.md.
-GATED: dict[str, Any] = {
-    "num_heads": 2,
-    "memory_options": {"key_map": "l2", "forget_gates": 2, "input_projection": True},
-}
-
-# As large as the heads of the gated SRWM.
-GATED_DELTANET: dict[str, Any] = {"num_heads": 2, "memory": "gated_deltanet", "memory_options": {}}
-
 # The authors validate on 100 batches, here of 128 episodes: among 300 checkpoints that differ by a few tenths of a
 # percent, 1,600 episodes choose almost at random.
 OMNIGLOT = FewShotConfig(train=TrainConfig(validation_episodes=12_800))
 MINI_IMAGENET = FewShotConfig(
     task=TaskConfig(source="mini-imagenet"),
-    model=ModelConfig(vision_channels=32, vision_dropout=0.1, num_layers=3, ff_size=1024, dropout=0.1),
+    model=ModelConfig(encoder_channels=32, encoder_dropout=0.1, num_layers=3, ff_size=1024, dropout=0.1),
     optimizer=NOAM,
     train=TrainConfig(batch_size=16, total_steps=600_000),
 )
@@ -84,8 +64,8 @@ _LSTM_MINI = {
 
 _OMNIGLOT_BEST = _with(
     OMNIGLOT,
-    task={"queries": 15, "take_turns": True, "metric_loss": 1.0, "augment": 0.5, "augment_episodes": 0.5},
-    model=HEARD,
+    task={"queries": 15, "rotate_support": True, "prototypical_loss": 1.0, "augment": 0.5, "augment_episodes": 0.5},
+    model=OFF_PLATEAU,
     optimizer={"schedule": "cosine", "warmup_steps": 500},
     train={"total_steps": 40_000, "precision": "bfloat16", "validation_episodes": 8000},
 )
@@ -95,21 +75,21 @@ _FC100_BEST = _with(
     FC100,
     task={
         "queries": 25,
-        "take_turns": True,
-        "metric_loss": 1.0,
-        "mirror": True,
+        "rotate_support": True,
+        "prototypical_loss": 1.0,
+        "horizontal_flip": True,
         "augment": 1.0,
         "augment_episodes": 0.5,
     },
     # Fewer and larger heads than the paper's 16: see docs/ideas/chance.md.
-    model={**HEARD, "num_heads": 4, "vision_channels": 64},
+    model={**OFF_PLATEAU, "num_heads": 4, "encoder_channels": 64},
     optimizer={"schedule": "cosine", "learning_rate": 1e-3, "warmup_steps": 500},
     # Few steps: four times as many overfit.
     train={"total_steps": 5000, "precision": "bfloat16", "validation_episodes": 4000},
 )
 """What ends the stay at chance, twice the channels, and natural images mirrored, jittered and moved."""
 
-_RES12 = {"vision": "res12", "vision_channels": 256, "vision_dropout": 0.3, "dropout_variant": "2d_inblock"}
+_RES12 = {"encoder": "res12", "encoder_channels": 256, "encoder_dropout": 0.3, "dropout_variant": "2d_inblock"}
 
 _MINI_5SHOT = _with(MINI_IMAGENET, task={"shots": 5}, model={"ff_size": 2048})
 
@@ -149,7 +129,7 @@ _RECIPES = {
     "mini-imagenet-1shot-deltanet": Recipe(
         _with(
             MINI_IMAGENET,
-            model={**DELTANET, "num_layers": 4, "ff_size": 2048, "vision_dropout": 0.3},
+            model={**DELTANET, "num_layers": 4, "ff_size": 2048, "encoder_dropout": 0.3},
             optimizer={"schedule": "constant", "learning_rate": 1e-4},
         ),
         "mini-ImageNet 5-way 1-shot, the paper's DeltaNet",
@@ -162,7 +142,7 @@ _RECIPES = {
     "mini-imagenet-5shot-deltanet": Recipe(
         _with(
             _MINI_5SHOT,
-            model={**DELTANET, "num_layers": 4, "vision_dropout": 0.2, "dropout": 0.0},
+            model={**DELTANET, "num_layers": 4, "encoder_dropout": 0.2, "dropout": 0.0},
             optimizer={"schedule": "constant", "learning_rate": 3e-4},
         ),
         "mini-ImageNet 5-way 5-shot, the paper's DeltaNet",
@@ -179,7 +159,7 @@ _RECIPES = {
     ),
     "fc100-5shot": Recipe(FC100, "FC100 5-way 5-shot, the paper's SRWM", 44.5),
     "fc100-5shot-deltanet": Recipe(
-        _with(FC100, model={**DELTANET, "ff_size": 2048, "vision_dropout": 0.2, "dropout": 0.0}),
+        _with(FC100, model={**DELTANET, "ff_size": 2048, "encoder_dropout": 0.2, "dropout": 0.0}),
         "FC100 5-way 5-shot, the paper's DeltaNet",
         43.2,
     ),
@@ -215,9 +195,9 @@ _RECIPES = {
     ),
     "strokes-1shot": Recipe(
         FewShotConfig(
-            task=TaskConfig(source="strokes", image_size=20, queries=15, take_turns=True, metric_loss=1.0),
+            task=TaskConfig(source="strokes", image_size=20, queries=15, rotate_support=True, prototypical_loss=1.0),
             # Two heads and not eight: see docs/ideas/chance.md.
-            model=ModelConfig(vision_channels=32, hidden_size=128, num_heads=2, ff_size=256, **HEARD),
+            model=ModelConfig(encoder_channels=32, hidden_size=128, num_heads=2, ff_size=256, **OFF_PLATEAU),
             optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
             train=TrainConfig(
                 batch_size=16,

@@ -8,20 +8,22 @@ from torch.nn import functional as F
 
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
 from srwm.runs.processes import Processes
+from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
+from srwm.supervised.cuda_graph_trainer import CudaGraphTrainer, check_shares
+from srwm.supervised.network import to_unit
+from srwm.supervised.prototypes import prototype_logits
 
-from .augment import episode_keys, jitter, mirror
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
 from .evaluation import embed, right_answers
-from .model import FewShotModel, to_unit
-from .recorded import RecordedTrainer, check_shares
-from .saved import build_model
+from .loading import build_model
+from .model import FewShotModel
 
 TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Streams of random numbers, kept apart."""
 
 
-class FewShotTrainer(RecordedTrainer):
+class FewShotTrainer(CudaGraphTrainer):
     """Trains a model on episodes.
 
     Args:
@@ -50,7 +52,7 @@ class FewShotTrainer(RecordedTrainer):
     ) -> None:
         task, train = config.task, config.train
         processes = processes or Processes()
-        check_shares(train.batch_size, train.accumulate, processes)
+        check_shares(train.batch_size, train.grad_accum_steps, processes)
         # Further images of bootstrapped training are drawn with the queries, before them.
         self._future = task.ways * config.bootstrap.future_shots
         check_enough(training, task.ways, task.shots, self._future + task.queries)
@@ -99,16 +101,16 @@ class FewShotTrainer(RecordedTrainer):
         episodes, task = Episodes(*batch), self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
         keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.step_number, first=first)
-        if task.mirror:
-            images = mirror(images, keys)
+        if task.horizontal_flip:
+            images = horizontal_flip(images, keys)
         if task.augment or task.augment_episodes:
             images = jitter(images, keys, each_image=task.augment, each_episode=task.augment_episodes)
-        with self.vision_arithmetic():
+        with self.encoder_autocast():
             features = self.model.features(images).float()
         labels = torch.cat([episodes.support_labels, episodes.query_labels], dim=1)
         size = episodes.support.shape[1]
         (support, query), (known, wanted) = (
-            _turns(field, size) if task.take_turns else (field[:, :size], field[:, size:])
+            _turns(field, size) if task.rotate_support else (field[:, :size], field[:, size:])
             for field in (features, labels)
         )
         if self._future:
@@ -127,9 +129,9 @@ class FewShotTrainer(RecordedTrainer):
             loss = F.cross_entropy(answers[0].flatten(0, 1), wanted.flatten())
         # The share of right answers counts once for each episode, however many turns it has.
         right = [(scores.detach().argmax(dim=-1) == wanted).float().mean() for scores in answers]
-        if task.metric_loss:
-            nearness = nearness_to_means(support, known, query, task.ways)
-            loss = loss + task.metric_loss * F.cross_entropy(nearness.flatten(0, 1), wanted.flatten())
+        if task.prototypical_loss:
+            logits = prototype_logits(support, known, query, task.ways)
+            loss = loss + task.prototypical_loss * F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
         return loss, torch.stack(right) * len(episodes.support)
 
     def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
@@ -174,26 +176,3 @@ def _turns(items: Tensor, size: int) -> tuple[Tensor, Tensor]:
     blocks = items.unflatten(1, (-1, size))
     others = [torch.cat([blocks[:, :turn], blocks[:, turn + 1 :]], dim=1) for turn in range(blocks.shape[1])]
     return blocks.flatten(0, 1), torch.stack(others, dim=1).flatten(2, 3).flatten(0, 1)
-
-
-def nearness_to_means(support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
-    """Minus the squared distance of each query from the mean of each class, up to a constant for each query.
-
-    Snell, Swersky and Zemel (2017), "Prototypical networks".
-
-    Args:
-        support: features [b, n, f].
-        labels: their labels [b, n]; every class is there as often.
-        query: features [b, q, f].
-        ways: classes.
-
-    Returns:
-        Scores [b, q, ways], on the scale of one feature times the square root of their number.
-    """
-    of_class = F.one_hot(labels, ways).to(support.dtype).transpose(1, 2)
-    means = of_class @ support / (labels.shape[1] / ways)
-    # |q - m|^2 written out; |q|^2 is the same for all classes and falls out of the softmax.
-    scores: Tensor = (2 * query @ means.transpose(1, 2) - means.square().sum(dim=-1)[:, None]) * support.shape[
-        -1
-    ] ** -0.5
-    return scores

@@ -9,8 +9,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from srwm.errors import InputError
-from srwm.runs._json import json_bytes, read_object
 from srwm.runs.atomic import failures_as_sentences, write_atomically
+from srwm.runs.json_objects import json_bytes, read_object
 from srwm.runs.reading import open_file
 from srwm.runs.results import read_part
 

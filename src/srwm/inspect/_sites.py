@@ -18,10 +18,10 @@ from srwm.nn import (
     SelfReferentialState,
     SRDeltaNet,
 )
-from srwm.nn._feature_maps import activate_input
-from srwm.nn._periodic import periodic_reset
-from srwm.ops._checks import state_dtype
-from srwm.ops.self_referential._options import Options
+from srwm.nn.feature_maps import activate_input
+from srwm.nn.periodic_reset import periodic_reset
+from srwm.ops.checks import state_dtype
+from srwm.ops.self_referential.options import Options
 
 from ._trace import Step, trace_delta_rule, trace_fixed, trace_self_referential
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from srwm.ops.self_referential._options import Options, column_widths
+from srwm.ops.self_referential.options import Options, column_widths
 from srwm.ops.self_referential.reference import map_key, spread_gates, spread_rates
 
 

@@ -13,8 +13,8 @@ from srwm.runs.pictures import FAINT, new_figure, write
 
 from ._figure import INK, headline, layer_title
 from .attribution import attribute
+from .inspected import Answer, Watched
 from .record import MatrixRecord
-from .watched import Answer, Watched
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from srwm.ops._checks import FLOATS, check_floating, check_shape, check_tensor, is_whole
+from srwm.ops.checks import FLOATS, check_floating, check_shape, check_tensor, is_whole
 
 MOST_LAYERS = 10_000
 """Layers in a row; more would only take their time to be made."""

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from srwm.ops import Backend, delta_rule
-from srwm.ops._checks import is_number, state_dtype
+from srwm.ops.checks import is_number, state_dtype
 
 from ._arguments import check_heads, check_state_part, check_state_type, check_word
-from ._delta_heads import DeltaHeads, ForgetGate, read_delta_heads, split_delta_heads
-from ._feature_maps import FeatureMap
 from ._residual import Norm, ResidualLayer
 from ._state import DeltaNetState
+from .delta_heads import DeltaHeads, ForgetGate, read_delta_heads, split_delta_heads
+from .feature_maps import FeatureMap
 
 MOST_LEARNING_RATE = 2.0
 """With keys of unit length at most, no higher rate keeps the matrix from growing by itself."""

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from srwm.ops._checks import check_reset, check_tensor
+from srwm.ops.checks import check_reset, check_tensor
 
 from ._arguments import check_input, check_positive
 from ._state import map_state

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from srwm.ops._checks import state_dtype
+from srwm.ops.checks import state_dtype
 
 from ._arguments import (
     check_dtype,

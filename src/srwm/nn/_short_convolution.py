@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from srwm.ops._checks import is_whole, state_dtype
+from srwm.ops.checks import is_whole, state_dtype
 
 from ._arguments import check_memory
 

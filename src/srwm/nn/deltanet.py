@@ -5,8 +5,8 @@ import torch
 from srwm.ops import Backend
 
 from ._delta_layer import DeltaLayer
-from ._feature_maps import FeatureMap
 from ._residual import Norm
+from .feature_maps import FeatureMap
 
 
 class DeltaNet(DeltaLayer):

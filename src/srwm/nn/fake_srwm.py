@@ -5,9 +5,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ._arguments import check_heads, check_state_type, check_word
-from ._feature_maps import InputActivation, activate_input
 from ._residual import Norm, ResidualLayer
 from ._state import NoState
+from .feature_maps import InputActivation, activate_input
 
 
 class FakeSRWM(ResidualLayer[NoState]):

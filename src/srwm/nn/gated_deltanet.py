@@ -3,12 +3,12 @@
 import torch
 
 from srwm.ops import Backend
-from srwm.ops._checks import check_forget_range
+from srwm.ops.checks import check_forget_range
 
-from ._delta_heads import ForgetGate
 from ._delta_layer import DeltaLayer
-from ._feature_maps import FeatureMap
 from ._residual import Norm
+from .delta_heads import ForgetGate
+from .feature_maps import FeatureMap
 
 
 class GatedDeltaNet(DeltaLayer):

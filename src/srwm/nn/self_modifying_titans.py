@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from srwm.ops import Backend, delta_rule
-from srwm.ops._checks import check_forget_range, state_dtype
+from srwm.ops.checks import check_forget_range, state_dtype
 
 from ._arguments import check_heads, check_memory, check_positive, check_state_part, check_state_type, check_word
-from ._delta_heads import ForgetGate, decay_of
-from ._feature_maps import apply_feature_map
-from ._periodic import periodic_reset
 from ._residual import Norm, ResidualLayer
 from ._state import TitansState
+from .delta_heads import ForgetGate, decay_of
+from .feature_maps import apply_feature_map
+from .periodic_reset import periodic_reset
 
 ValueMap = Literal["none", "l2"]
 """How values are made: "none" (the authors), or "l2": unit length, signs kept, as the queries of an SRWM with "l2"."""

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from srwm.ops import Backend, self_referential
-from srwm.ops._checks import check_shape, state_dtype
+from srwm.ops.checks import check_shape, state_dtype
 from srwm.ops.self_referential import KeyMap
-from srwm.ops.self_referential._options import Options, check_options
+from srwm.ops.self_referential.options import Options, check_options
 
 from ._arguments import (
     check_dtype,
@@ -21,10 +21,10 @@ from ._arguments import (
     check_state_type,
     check_word,
 )
-from ._feature_maps import InputActivation, activate_input
 from ._layer import SequenceLayer
-from ._periodic import periodic_reset
 from ._state import SelfReferentialState
+from .feature_maps import InputActivation, activate_input
+from .periodic_reset import periodic_reset
 
 
 class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):

@@ -8,10 +8,10 @@ from torch import Tensor
 from srwm.ops import Backend, delta_rule
 
 from ._arguments import check_heads, check_state_part, check_state_type
-from ._delta_heads import DeltaHeads, read_delta_heads, split_delta_heads
-from ._feature_maps import InputActivation
 from ._residual import Norm, ResidualLayer
 from ._state import SelfReferentialState, SRDeltaNetState
+from .delta_heads import DeltaHeads, read_delta_heads, split_delta_heads
+from .feature_maps import InputActivation
 from .self_referential_linear import SelfReferentialLinear
 
 

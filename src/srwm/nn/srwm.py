@@ -10,9 +10,9 @@ from srwm.ops import Backend
 from srwm.ops.self_referential import KeyMap
 
 from ._arguments import check_bool, check_heads
-from ._feature_maps import InputActivation
 from ._residual import Norm, ResidualLayer
 from ._state import SelfReferentialState
+from .feature_maps import InputActivation
 from .self_referential_linear import SelfReferentialLinear
 
 

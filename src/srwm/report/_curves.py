@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from srwm.runs.figures import Chart, Line
+from srwm.runs.charts import Chart, Line
 
 _CHARTS = (
     (r"validation/(?P<name>accuracy)", "Validation accuracy", True),

@@ -7,9 +7,9 @@ from typing import Any
 
 from srwm.errors import InputError
 from srwm.experiments import all_recipes, kinds
+from srwm.runs.charts import Chart, Line, Measure
 from srwm.runs.config import to_json
-from srwm.runs.figures import Chart, Line, Measure
-from srwm.runs.kind import Kind
+from srwm.runs.experiment import Kind
 from srwm.runs.metrics import read_metrics
 from srwm.runs.run_folder import RunFolder
 

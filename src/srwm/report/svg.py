@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Sequence
 
-from srwm.runs.figures import LARGEST, Chart, Line
+from srwm.runs.charts import LARGEST, Chart, Line
 
 WIDTH, HEIGHT = 480, 250
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 12, 42

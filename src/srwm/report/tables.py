@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from srwm.runs.figures import Measure
+from srwm.runs.charts import Measure
 
 from .runs import Run
 

@@ -36,7 +36,7 @@ class Actor:
         number: number of this actor among all; gives it random numbers of its own.
         seed: seed of the run.
         device: where the agent is.
-        autocast: the dtype of the vision part, where it is not that of its weights.
+        autocast: the dtype of the encoder, where it is not that of its weights.
     """
 
     def __init__(

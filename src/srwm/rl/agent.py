@@ -1,4 +1,4 @@
-"""The agent: what it sees goes through the vision part and the memory to a policy and a value."""
+"""The agent: what it sees goes through the encoder and the memory to a policy and a value."""
 
 from typing import Any, NamedTuple
 
@@ -80,7 +80,7 @@ class Agent(nn.Module):
             rewards: what came with each frame.
             first: where an episode begins; the state is made new there.
             state: what an earlier call returned; None is new.
-            autocast: the dtype of the vision part, where it is not that of its weights.
+            autocast: the dtype of the encoder, where it is not that of its weights.
 
         Returns:
             What the agent says at each step, and the state after the last one.

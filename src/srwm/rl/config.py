@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srwm.nn.sequence_model import Memory
+from srwm.runs.config import at_least
 
 Distribution = Literal["easy", "hard", "memory"]
 """How ProcGen makes its levels."""
@@ -26,8 +27,8 @@ class GamesConfig:
     """Environments, over all processes; the paper has 48."""
 
     def __post_init__(self) -> None:
-        _at_least(1, names=len(self.names), num_levels=self.num_levels, num_envs=self.num_envs)
-        _at_least(0, first_level=self.first_level)
+        at_least(1, names=len(self.names), num_levels=self.num_levels, num_envs=self.num_envs)
+        at_least(0, first_level=self.first_level)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class AgentConfig:
     """The network."""
 
     channels: tuple[int, ...] = (16, 32, 32)
-    """Channels of each stage of the vision part; these are IMPALA's "large" network."""
+    """Channels of each stage of the encoder; these are IMPALA's "large" network."""
     shrink: int = 1
     """How many pixels are averaged in each direction before the agent looks; 2 is a quarter of the work, for a CPU."""
     feature_size: int = 256
@@ -58,7 +59,7 @@ class AgentConfig:
 
     def __post_init__(self) -> None:
         sizes = ("feature_size", "hidden_size", "num_layers", "num_heads")
-        _at_least(1, **{name: getattr(self, name) for name in sizes})
+        at_least(1, **{name: getattr(self, name) for name in sizes})
         if self.shrink not in (1, 2, 4, 8, 16):
             raise ValueError(f"shrink={self.shrink}; wanted 1, 2, 4, 8 or 16")
         if self.memory not in ("lstm", "none") and self.hidden_size % self.num_heads:
@@ -85,8 +86,8 @@ class AlgorithmConfig:
     """Largest importance weight of the policy gradient."""
 
     def __post_init__(self) -> None:
-        _at_least(1, unroll_length=self.unroll_length)
-        _at_least(0, entropy_cost=self.entropy_cost, value_cost=self.value_cost)
+        at_least(1, unroll_length=self.unroll_length)
+        at_least(0, entropy_cost=self.entropy_cost, value_cost=self.value_cost)
         if not 0 <= self.discount <= 1:
             raise ValueError(f"discount={self.discount}; wanted 0 to 1")
 
@@ -105,7 +106,7 @@ class RMSpropConfig:
     """Largest norm of the gradient; none for no clipping."""
 
     def __post_init__(self) -> None:
-        _at_least(0, learning_rate=self.learning_rate, eps=self.eps)
+        at_least(0, learning_rate=self.learning_rate, eps=self.eps)
         if not 0 <= self.alpha < 1:
             raise ValueError(f"alpha={self.alpha}; wanted 0 or more and less than 1")
         if self.clip_norm is not None and self.clip_norm <= 0:
@@ -140,7 +141,7 @@ class TrainConfig:
     threads: int = 0
     """Threads that step the games, over all groups; 0 for one less than there are cores."""
     precision: Literal["float32", "tf32", "bfloat16"] = "bfloat16"
-    """Arithmetic on a GPU: full float32; tensor cores (tf32); or bfloat16 in the vision part and tf32 elsewhere."""
+    """Arithmetic on a GPU: full float32; tensor cores (tf32); or bfloat16 in the encoder and tf32 elsewhere."""
     deterministic: bool = True
     """Whether equal runs give equal bits on a GPU, too, at some cost in speed."""
     log_every: int = 10
@@ -152,8 +153,8 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         names = ("total_frames", "batch_size", "actors", "log_every", "checkpoint_every", "test_levels")
-        _at_least(1, **{name: getattr(self, name) for name in names}, turns=1 if self.turns is None else self.turns)
-        _at_least(0, threads=self.threads)
+        at_least(1, **{name: getattr(self, name) for name in names}, turns=1 if self.turns is None else self.turns)
+        at_least(0, threads=self.threads)
 
 
 @dataclass(frozen=True)
@@ -244,9 +245,3 @@ class RLConfig:
         """After how many steps of a round each of its turns ends; alike as nearly as they can be."""
         turns, steps = self.turns, self.algorithm.unroll_length
         return [steps * (turn + 1) // turns for turn in range(turns)]
-
-
-def _at_least(least: int, **values: int | float) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name}={value}; wanted at least {least}")

@@ -30,7 +30,7 @@ class Learner:
         played: room for the unrolls of two turns, from which updates take their batches.
         device: where all of it is.
         processes: this process among those of a `torchrun`.
-        autocast: the dtype of the vision part, where it is not that of its weights.
+        autocast: the dtype of the encoder, where it is not that of its weights.
     """
 
     def __init__(

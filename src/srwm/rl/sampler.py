@@ -53,7 +53,7 @@ class LocalSampler:
         config: the recipe.
         actors: numbers of the actors that play here.
         device: where the agent is.
-        autocast: the dtype of the vision part, where it is not that of its weights.
+        autocast: the dtype of the encoder, where it is not that of its weights.
         make_games: makes the environments of an actor; None for ProcGen.
     """
 

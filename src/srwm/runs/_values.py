@@ -12,8 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from srwm.errors import InputError
 
-from ._json import parse_json
-from ._nearest import did_you_mean
+from .json_objects import parse_json
+from .suggestions import did_you_mean
 
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _NOTHING = ("none", "null")

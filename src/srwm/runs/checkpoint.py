@@ -26,8 +26,8 @@ from torch import Tensor
 import srwm
 from srwm.errors import InputError
 
-from ._json import MOST_BYTES, json_bytes, read_object
 from .atomic import failures_as_sentences, sync_folder, write_synced
+from .json_objects import MOST_BYTES, json_bytes, read_object
 from .reading import open_file, read_file
 from .tensor_file import read_tensors
 

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 from srwm.errors import InputError
 
-from ._nearest import did_you_mean
 from ._values import build, choices_of, dataclass_in, field_types, is_dictionary, parse_text, type_name
+from .suggestions import did_you_mean
 
-__all__ = ["REQUIRED", "Field", "describe", "from_json", "override", "to_json"]
+__all__ = ["REQUIRED", "Field", "at_least", "describe", "from_json", "override", "to_json"]
 
 T = TypeVar("T")
 
@@ -190,3 +190,10 @@ def _texts(cls: type) -> dict[str, str]:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                     texts[name] = " ".join(text.split())
     return texts
+
+
+def at_least(least: int, **values: int | float) -> None:
+    """Refuse values of a configuration that are below a limit."""
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{name}={value}; wanted at least {least}")

@@ -17,9 +17,7 @@ from torch import Tensor
 from srwm.errors import InputError
 
 from ._contract import LoopOptions, LoopResult, Trainer
-from ._nearest import did_you_mean
 from ._progress import Display, Status
-from ._stop_signal import StopSignal
 from ._tensorboard import Scalars
 from .checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
 from .devices import full_memory_as_sentence, rng_tensors
@@ -27,6 +25,8 @@ from .gradient_watch import NonFiniteError
 from .metrics import MetricsLog, cut_metrics, read_metrics
 from .processes import Processes, any_true, broadcast_number, gather_tensors, run_on_main
 from .run_folder import RunFolder
+from .stop_signal import StopSignal
+from .suggestions import did_you_mean
 
 __all__ = ["LoopOptions", "LoopResult", "Trainer", "check_steps", "run_loop"]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from srwm.errors import InputError
 
-from ._json import parse_object
 from .atomic import failures_as_sentences, write_all, write_atomically
+from .json_objects import parse_object
 from .reading import open_file
 
 __all__ = ["MetricsLog", "cut_metrics", "read_metrics"]

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from srwm.errors import InputError
 
-from ._nearest import did_you_mean
 from .config import describe
+from .suggestions import did_you_mean
 
 __all__ = ["Recipe", "find_recipe", "recipe_table", "recipes_table", "shown_value"]
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from srwm.errors import InputError
 
-from ._json import read_object
 from ._values import read_value
+from .json_objects import read_object
 
 __all__ = ["FIELDS", "read_part", "read_result", "require"]
 

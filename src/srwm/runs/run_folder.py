@@ -20,11 +20,11 @@ from typing import Any
 import srwm
 from srwm.errors import InputError
 
-from ._json import json_bytes, read_object
-from ._nearest import did_you_mean
 from .atomic import failures_as_sentences, unreadable_as_sentence, write_atomically
 from .config import from_json, to_json
+from .json_objects import json_bytes, read_object
 from .results import read_result
+from .suggestions import did_you_mean
 
 __all__ = ["RunFolder"]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from srwm.errors import InputError
 
-from ._nearest import did_you_mean
 from .atomic import unreadable_as_sentence
-from .saved import kind_of
+from .model_files import kind_of
+from .suggestions import did_you_mean
 
 __all__ = ["SHIPPED", "find_model", "shipped_models"]
 

@@ -19,9 +19,9 @@ from .config import to_json
 from .devices import choose_device, full_memory_as_sentence, hardware, set_deterministic
 from .loop import LoopOptions, LoopResult, Trainer, check_steps, run_loop
 from .metrics import read_metrics
+from .model_files import load_weights
 from .processes import Processes, run_on_main, start_processes, stop_processes
 from .run_folder import RunFolder
-from .saved import load_weights
 
 __all__ = ["ModelTrainer", "RunConfig", "open_run", "train_in_folder", "training_seconds"]
 

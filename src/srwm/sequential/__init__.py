@@ -1,14 +1,14 @@
 """Streams of data sets with delayed labels: learning without end, from recipe to result."""
 
 from .bank import Bank, load_bank
-from .config import SequentialConfig, StreamConfig, TrainConfig
+from .config import SequentialConfig, StreamConfig, StreamTrainConfig
 from .evaluation import Evaluation, evaluate
+from .loading import export_stream_model, load_stream_model
 from .model import StreamModel
 from .recipes import RECIPES, Recipe, recipe
-from .running import train_run
-from .saved import export_stream_model, load_stream_model
 from .streams import Streams, draw_streams
 from .trainer import SequentialTrainer
+from .training_run import train_run
 
 __all__ = [
     "RECIPES",
@@ -19,8 +19,8 @@ __all__ = [
     "SequentialTrainer",
     "StreamConfig",
     "StreamModel",
+    "StreamTrainConfig",
     "Streams",
-    "TrainConfig",
     "draw_streams",
     "evaluate",
     "export_stream_model",

@@ -9,10 +9,9 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from srwm.data import ImageSet, check_enough, load_images
+from srwm.data import ImageSet, check_enough, inverted, load_images
 from srwm.data.load import Split
 from srwm.errors import InputError
-from srwm.fewshot.images import inverted
 
 from .config import Normalise, StreamConfig
 

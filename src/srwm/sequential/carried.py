@@ -35,7 +35,7 @@ class Carried:
 
     Args:
         model: whose states they are; on the device.
-        config: the recipe; `train.carry` of the rows go on, drawn anew for each step.
+        config: the recipe; `train.carry_state_prob` of the rows go on, drawn anew for each step.
         processes: this process among those of a `torchrun`.
     """
 
@@ -69,7 +69,7 @@ class Carried:
     def tensors(self) -> dict[str, Tensor]:
         """Give the ends of all processes' rows, in the order of the whole batch; every process must ask."""
         gathered = gather_tensors(self._named(), self._processes)
-        parts = self._config.train.accumulate
+        parts = self._config.train.grad_accum_steps
         # A process has its share of each part of the batch.
         return {
             name: torch.stack([each[name].unflatten(0, (parts, -1)) for each in gathered], dim=1).flatten(0, 2)
@@ -82,7 +82,7 @@ class Carried:
         Raises:
             InputError: if they are those of another batch or model.
         """
-        parts, count, rank = self._config.train.accumulate, self._processes.count, self._processes.rank
+        parts, count, rank = self._config.train.grad_accum_steps, self._processes.count, self._processes.rank
         for name, own in self._named().items():
             if name not in tensors or tensors[name].shape != (count * len(own), *own.shape[1:]):
                 raise InputError(f"the checkpoint is of another model or size of batch: carried {name} does not fit")
@@ -99,4 +99,4 @@ class Carried:
     def _is_new(self, step: Tensor) -> Bool[Tensor, "batch"]:
         train = self._config.train
         key = stream_key(self._config.seed, _STREAM, step)
-        return random_bits(key, (train.batch_size,)) >= round(train.carry * 2**32)
+        return random_bits(key, (train.batch_size,)) >= round(train.carry_state_prob * 2**32)

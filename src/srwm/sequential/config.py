@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from srwm.fewshot.config import ModelConfig, OptimizerConfig
-from srwm.fewshot.config import TrainConfig as FewShotTrainConfig
+from srwm.runs.config import at_least
+from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
 Order = Literal["alternating", "random", "fixed"]
 """Which source comes first: each in turn, batch by batch (the paper); a random order for each batch (the authors'
@@ -32,13 +32,13 @@ class StreamConfig:
     segment. (From 0 as in the authors' code; the paper says 1 to 60.)"""
     order: Order = "alternating"
     """Which source comes first in training: alternating (the paper), random (the authors' code), or fixed."""
-    recall: bool = False
+    feed_previous_features: bool = False
     """Whether the features of the image before stand beside its label. The paper feeds the label alone: the network
     must first learn to remember an image for one step, and until it does, it only counts labels."""
-    metric_loss: float = 0.0
+    prototypical_loss: float = 0.0
     """Weight of a second loss in training, which asks the features alone to tell the images of a segment apart by their
-    distance from the mean of each class; the vision part learns sooner what is worth remembering. None in the paper."""
-    mirror: tuple[str, ...] = ()
+    distance from the mean of each class; the encoder learns sooner what is worth remembering. None in the paper."""
+    horizontal_flip: tuple[str, ...] = ()
     """Those of the sources whose images are mirrored in training, left to right, each half of the time: a mirrored cat
     is a cat, but a mirrored letter is another one."""
     augment: float = 0.0
@@ -56,11 +56,13 @@ class StreamConfig:
     def __post_init__(self) -> None:
         if not 1 <= len(self.sources) <= MOST_SOURCES:
             raise ValueError(f"sources has {len(self.sources)} names; wanted 1 to {MOST_SOURCES}")
-        _at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
-        _at_least(0, max_trim=self.max_trim, metric_loss=self.metric_loss, augment=self.augment)
-        strange = [name for name in self.mirror if name not in self.sources]
+        at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
+        at_least(0, max_trim=self.max_trim, prototypical_loss=self.prototypical_loss, augment=self.augment)
+        strange = [name for name in self.horizontal_flip if name not in self.sources]
         if strange:
-            raise ValueError(f"mirror names {strange[0]!r}, which is none of the sources {', '.join(self.sources)}")
+            raise ValueError(
+                f"horizontal_flip names {strange[0]!r}, which is none of the sources {', '.join(self.sources)}"
+            )
         if self.max_trim >= self.segment_length:
             raise ValueError(
                 f"max_trim={self.max_trim} could leave nothing of a segment of {self.ways} x {self.per_class} images; "
@@ -81,12 +83,12 @@ class StreamConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig(FewShotTrainConfig):
+class StreamTrainConfig(TrainConfig):
     """How long, how much at once, and how often to look; an episode is a whole stream."""
 
     batch_size: int = 32
     """Streams of a step, over all processes."""
-    accumulate: int = 2
+    grad_accum_steps: int = 2
     """Parts that a process cuts its batch into, one after the other; each part has an order and trims of its own. The
     authors' batch of 32 is two of 16."""
     total_steps: int = 238_266
@@ -102,7 +104,7 @@ class TrainConfig(FewShotTrainConfig):
     truncate: int | None = None
     """Steps that gradients go back through; the state goes on beyond them. None for the whole stream. With it, streams
     of any length train in bounded memory."""
-    carry: float = 0.0
+    carry_state_prob: float = 0.0
     """Share of the training streams that begin with the state in which the last one ended, without its gradients: 0
     (the paper) lets all begin anew. A network that has never lived longer than a stream of its training forgets how to
     learn in a longer one; with 0.9, a life lasts ten streams on average. What was trimmed away is read, too, then."""
@@ -110,9 +112,9 @@ class TrainConfig(FewShotTrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.truncate is not None:
-            _at_least(1, truncate=self.truncate)
-        if not 0 <= self.carry <= 1:
-            raise ValueError(f"carry={self.carry}; wanted 0 to 1")
+            at_least(1, truncate=self.truncate)
+        if not 0 <= self.carry_state_prob <= 1:
+            raise ValueError(f"carry_state_prob={self.carry_state_prob}; wanted 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -125,19 +127,13 @@ class SequentialConfig:
     """Seed of the weights, the streams and the dropout."""
     stream: StreamConfig = field(default_factory=StreamConfig)
     """What a stream is."""
-    model: ModelConfig = field(default_factory=lambda: ModelConfig(vision_channels=32, num_layers=3, ff_size=256))
+    model: ModelConfig = field(default_factory=lambda: ModelConfig(encoder_channels=32, num_layers=3, ff_size=256))
     """The network."""
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=3e-4))
     """Adam and its learning rate."""
-    train: TrainConfig = field(default_factory=TrainConfig)
+    train: StreamTrainConfig = field(default_factory=StreamTrainConfig)
     """How long, how much at once, and how often to look."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**62:
             raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
-
-
-def _at_least(least: int, **values: int | float) -> None:
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name}={value}; wanted at least {least}")

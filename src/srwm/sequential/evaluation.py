@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from srwm.fewshot.model import evaluating
 from srwm.runs.devices import at_once
+from srwm.supervised.network import evaluating
 
 from .bank import Bank
 from .config import StreamConfig
@@ -143,7 +143,7 @@ def embed(model: StreamModel, bank: Bank) -> Float[Tensor, "n f"]:
     """Turn every image of a bank into features, once: outside of training they do not depend on the stream."""
     device = model.mean.device
     _, height, width = model.image_shape
-    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.vision_channels * height * width)
+    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
     with evaluating(model):
         return torch.cat(
             [

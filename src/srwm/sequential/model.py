@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 
-from srwm.fewshot.model import build_sequence, build_vision, evaluating, to_unit
 from srwm.nn import SequenceState
+from srwm.supervised.network import build_encoder, build_sequence, evaluating, to_unit
 from srwm.vision import BatchNorm
 
 from .bank import set_names
@@ -17,7 +17,7 @@ from .streams import NO_LABEL
 
 
 class LastImage(NamedTuple):
-    """What a model with `stream.recall` keeps of the image before, beside the states of its layers."""
+    """What a model with `stream.feed_previous_features` keeps of the image before, beside the states of its layers."""
 
     features: Float[Tensor, "b f"]
     """Its features; zeros at the start of a stream."""
@@ -39,8 +39,8 @@ class StreamModel(nn.Module):
     """Learns from a stream without end, with labels that come one step late (paper, section 4.2).
 
     It is the network of few-shot learning, fed in another way: beside the features of an image stands the one-hot of
-    the label of the image *before* it, and it answers at every step. With `stream.recall`, the features of the image
-    before stand there as well.
+    the label of the image *before* it, and it answers at every step. With `stream.feed_previous_features`, the features
+    of the image before stand there as well.
 
     Args:
         config: the recipe; its `stream` and `model` say what the network is.
@@ -59,9 +59,9 @@ class StreamModel(nn.Module):
         ValueError: if an option does not fit.
 
     Example:
-        >>> from srwm.fewshot.config import ModelConfig
+        >>> from srwm.supervised.config import ModelConfig
         >>> from srwm.sequential.config import StreamConfig
-        >>> small = ModelConfig(vision_channels=4, hidden_size=8, num_heads=2, ff_size=8)
+        >>> small = ModelConfig(encoder_channels=4, hidden_size=8, num_heads=2, ff_size=8)
         >>> stream = StreamConfig(sources=("strokes",), ways=3, max_trim=0, image_size=16, channels=1)
         >>> model = StreamModel(SequentialConfig(stream=stream, model=small))
         >>> images = torch.randint(256, (4, 1, 16, 16), dtype=torch.uint8)
@@ -83,10 +83,10 @@ class StreamModel(nn.Module):
         self.ways = stream.ways
         self.image_shape = (stream.channels, stream.image_size, stream.image_size)
         self.source_names = set_names(stream)
-        self.vision = build_vision(config.model, stream.channels, stream.image_size)
-        size = self.vision.feature_size
+        self.encoder = build_encoder(config.model, stream.channels, stream.image_size)
+        size = self.encoder.feature_size
         self.feature_norm = BatchNorm(size) if config.model.feature_norm else None
-        self.sequence = build_sequence(config.model, 2 * size if stream.recall else size, stream.ways)
+        self.sequence = build_sequence(config.model, 2 * size if stream.feed_previous_features else size, stream.ways)
         self.register_buffer("mean", torch.zeros(len(self.source_names), stream.channels))
         self.register_buffer("std", torch.ones(len(self.source_names), stream.channels))
 
@@ -110,7 +110,7 @@ class StreamModel(nn.Module):
 
     def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
         """Turn images into features; they are what `normalise` gave."""
-        flat = cast(Tensor, self.vision(images.flatten(0, -4)))
+        flat = cast(Tensor, self.encoder(images.flatten(0, -4)))
         if self.feature_norm is not None:
             flat = self.feature_norm(flat.float()[..., None, None])[..., 0, 0]
         return flat.reshape(*images.shape[:-3], flat.shape[-1])
@@ -120,7 +120,7 @@ class StreamModel(nn.Module):
     ) -> tuple[Float[Tensor, "b t ways"], SequenceState]:
         """Read parts of streams whose images are features already; see `forward`."""
         options, labels = self.config.model, self._one_hot(previous).to(features.dtype)
-        if not self.config.stream.recall:
+        if not self.config.stream.feed_previous_features:
             return self.sequence(torch.cat([features, options.label_scale * labels], dim=-1), state)
         if state is None:
             last, layers = LastImage(features.new_zeros(len(features), features.shape[-1])), None
@@ -135,9 +135,9 @@ class StreamModel(nn.Module):
         """Return the state of `batch_size` new streams, on the device of the weights."""
         device = self.mean.device
         layers = self.sequence.initial_state(batch_size, device).layers
-        if not self.config.stream.recall:
+        if not self.config.stream.feed_previous_features:
             return SequenceState(layers)
-        return SequenceState((LastImage(torch.zeros(batch_size, self.vision.feature_size, device=device)), *layers))
+        return SequenceState((LastImage(torch.zeros(batch_size, self.encoder.feature_size, device=device)), *layers))
 
     def _one_hot(self, labels: Tensor) -> Tensor:
         """Where in the label slot a one stands."""

@@ -10,7 +10,7 @@ from srwm.runs.pictures import calm, legend, new_figure, write
 from srwm.runs.run_folder import RunFolder
 
 from .evaluation import Evaluation
-from .saved import KIND
+from .loading import KIND
 from .tables import read_evaluation
 
 if TYPE_CHECKING:

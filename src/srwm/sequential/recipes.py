@@ -7,11 +7,11 @@ differ, the option is named in `config` and its default is the paper's.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from srwm.fewshot.config import ModelConfig, OptimizerConfig
-from srwm.fewshot.recipes import DELTANET, GATED, GATED_DELTANET, HEARD
 from srwm.runs.recipes import find_recipe
+from srwm.supervised.config import ModelConfig, OptimizerConfig
+from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET, OFF_PLATEAU
 
-from .config import SequentialConfig, StreamConfig, TrainConfig
+from .config import SequentialConfig, StreamConfig, StreamTrainConfig
 
 Figures = dict[tuple[str, ...], dict[str, tuple[float, ...]]]
 """Figures of the paper in percent, by order and source: on the 1st, 2nd, 3rd, 5th and 10th instance, and in all."""
@@ -74,11 +74,11 @@ def _data(*sources: str) -> SequentialConfig:
 
 _BEST = replace(
     PAPER,
-    stream=StreamConfig(sources=("omniglot", "cifar-fs"), metric_loss=1.0, image_size=32, normalise="common"),
+    stream=StreamConfig(sources=("omniglot", "cifar-fs"), prototypical_loss=1.0, image_size=32, normalise="common"),
     # Fewer and larger heads than the paper's 16: see docs/ideas/chance.md.
-    model=replace(PAPER.model, num_heads=4, vision_dropout=0.2, **HEARD),
+    model=replace(PAPER.model, num_heads=4, encoder_dropout=0.2, **OFF_PLATEAU),
     optimizer=OptimizerConfig(schedule="cosine", warmup_steps=500),
-    train=TrainConfig(total_steps=15_000, validate_every=1000, precision="bfloat16"),
+    train=StreamTrainConfig(total_steps=15_000, validate_every=1000, precision="bfloat16"),
 )
 """What ends the stay at chance, on small images: minutes on a GPU. Every memory has the same settings."""
 
@@ -93,7 +93,7 @@ _SETTINGS: dict[str, tuple[str, SequentialConfig]] = {
     "sequential-omniglot-cifarfs-best": ("Omniglot and CIFAR-FS at 32x32", _BEST),
     "sequential-omniglot-cifarfs-endless": (
         "Omniglot and CIFAR-FS at 32x32 without end",
-        replace(_BEST, train=replace(_BEST.train, carry=0.9)),
+        replace(_BEST, train=replace(_BEST.train, carry_state_prob=0.9)),
     ),
 }
 
@@ -103,17 +103,17 @@ _STROKES = SequentialConfig(
         ways=3,
         per_class=5,
         max_trim=6,
-        recall=True,
-        metric_loss=1.0,
+        feed_previous_features=True,
+        prototypical_loss=1.0,
         image_size=20,
         channels=1,
         normalise="common",
     ),
-    model=ModelConfig(vision_channels=32, hidden_size=64, num_heads=2, ff_size=128, num_layers=2, **HEARD),
+    model=ModelConfig(encoder_channels=32, hidden_size=64, num_heads=2, ff_size=128, num_layers=2, **OFF_PLATEAU),
     optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
-    train=TrainConfig(
+    train=StreamTrainConfig(
         batch_size=16,
-        accumulate=1,
+        grad_accum_steps=1,
         total_steps=1200,
         log_every=50,
         validate_every=200,
@@ -141,7 +141,7 @@ def _recipes() -> dict[str, Recipe]:
         config = replace(_STROKES, model=replace(_STROKES.model, **options))
         title = f"a stream of Strokes and their negatives, {memory} for two CPU cores: a first look"
         found[f"sequential-strokes{ending}"] = Recipe(config, title)
-        endless = replace(config, train=replace(config.train, carry=0.95, total_steps=2400))
+        endless = replace(config, train=replace(config.train, carry_state_prob=0.95, total_steps=2400))
         title = f"streams of Strokes without end, {memory}: each training stream goes on where the last one ended"
         found[f"sequential-strokes-endless{ending}"] = Recipe(endless, title)
     return {name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in found.items()}

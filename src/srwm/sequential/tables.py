@@ -7,8 +7,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from srwm.fewshot.evaluation import t_95
 from srwm.runs.results import read_part
+from srwm.supervised.statistics import t_95
 
 from .evaluation import Evaluation, Measured
 from .recipes import Figures

@@ -6,24 +6,24 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from srwm.fewshot.augment import episode_keys, jitter, mirror
-from srwm.fewshot.model import to_unit
-from srwm.fewshot.recorded import RecordedTrainer, check_shares
 from srwm.nn import SequenceState
 from srwm.runs.processes import Processes
+from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
+from srwm.supervised.cuda_graph_trainer import CudaGraphTrainer, check_shares
+from srwm.supervised.network import to_unit
+from srwm.supervised.prototypes import prototypical_losses
 
 from .bank import Bank, distinct_sources, statistics
 from .carried import Carried
 from .config import SequentialConfig
 from .evaluation import AUGMENTATION, TRAINING, VALIDATION, Evaluation, evaluate
+from .loading import build_model
 from .measures import INSTANCES, unused_label_accuracy
-from .metric import metric_losses
 from .model import StreamModel
-from .saved import build_model
 from .streams import Streams, draw_streams
 
 
-class SequentialTrainer(RecordedTrainer):
+class SequentialTrainer(CudaGraphTrainer):
     """Trains a model on streams with delayed labels; the loss is the mean cross-entropy over all steps.
 
     Args:
@@ -52,7 +52,7 @@ class SequentialTrainer(RecordedTrainer):
     ) -> None:
         stream, train = config.stream, config.train
         processes = processes or Processes()
-        check_shares(train.batch_size, train.accumulate, processes)
+        check_shares(train.batch_size, train.grad_accum_steps, processes)
         training.check_enough(stream)
         validation.check_enough(stream)
         torch.manual_seed(config.seed)
@@ -65,7 +65,9 @@ class SequentialTrainer(RecordedTrainer):
         self.instances = tuple(k for k in INSTANCES if k <= stream.per_class)
         self._wanted = torch.tensor((0, *self.instances), device=device)
         self._sets = torch.arange(len(training.names), device=device)
-        self._mirrored = torch.tensor([word in stream.mirror for word in distinct_sources(stream)], device=device)
+        self._flipped = torch.tensor(
+            [word in stream.horizontal_flip for word in distinct_sources(stream)], device=device
+        )
         super().__init__(
             model.to(device),
             config.optimizer,
@@ -75,7 +77,7 @@ class SequentialTrainer(RecordedTrainer):
             device=device,
             processes=processes,
         )
-        self._carried = Carried(self.model, config, processes) if train.carry else None
+        self._carried = Carried(self.model, config, processes) if train.carry_state_prob else None
         self.start()
 
     def draw(self, steps: Tensor) -> Sequence[Tensor]:
@@ -86,7 +88,7 @@ class SequentialTrainer(RecordedTrainer):
             steps,
             self.config.stream,
             batch_size=train.batch_size,
-            parts=train.accumulate,
+            parts=train.grad_accum_steps,
             seed=self.config.seed,
             number=TRAINING,
         )
@@ -113,7 +115,7 @@ class SequentialTrainer(RecordedTrainer):
             piece = Streams(*fields)
             if loss is not None:
                 # The base class divides what is returned by the number of parts, too.
-                (loss / train.accumulate).backward()
+                (loss / train.grad_accum_steps).backward()
                 total = total + loss.detach()
             images = self._look(piece, first + number * train.batch_size)
             loss, right, state = self._piece(piece, images, None if state is None else state.detach())
@@ -167,8 +169,9 @@ class SequentialTrainer(RecordedTrainer):
         if step < patience or not second or max(second) > 1.25 * chance:
             return None
         advice = (
-            "help for the vision part and the image before beside its label end it (--set stream.metric_loss=1 --set "
-            "stream.recall=true), and so can louder labels (--set model.label_scale=8), a larger batch or another seed"
+            "help for the encoder and the image before beside its label end it (--set stream.prototypical_loss=1 --set "
+            "stream.feed_previous_features=true), and so can louder labels (--set model.label_scale=8), a larger batch "
+            "or another seed"
         )
         if max(first) > (chance + unused_label_accuracy(self.config.stream.ways)) / 2:
             return (
@@ -186,9 +189,9 @@ class SequentialTrainer(RecordedTrainer):
         """
         stream, images = self.config.stream, to_unit(self.training.images[piece.place])
         keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.step_number, first=first)
-        if stream.mirror:
-            is_chosen = self._mirrored[piece.source][..., None, None, None]
-            images = torch.where(is_chosen, mirror(images, keys), images)
+        if stream.horizontal_flip:
+            is_chosen = self._flipped[piece.source][..., None, None, None]
+            images = torch.where(is_chosen, horizontal_flip(images, keys), images)
         if stream.augment:
             images = jitter(images, keys, each_image=stream.augment, each_episode=0.0)
         return self.model.normalise(images, piece.source)
@@ -197,17 +200,17 @@ class SequentialTrainer(RecordedTrainer):
         self, piece: Streams, images: Tensor, state: SequenceState | None
     ) -> tuple[Tensor, Tensor, SequenceState]:
         """The sum of the losses, where answers are right, and the state after a piece of the streams."""
-        with self.vision_arithmetic():
+        with self.encoder_autocast():
             features = self.model.features(images).float()
         scores, state = self.model.answer(features, piece.previous, state)
         each = F.cross_entropy(scores.flatten(0, 1), piece.labels.flatten(), reduction="none")
         loss = (each * piece.mask.flatten()).sum()
         stream = self.config.stream
-        if stream.metric_loss:
-            apart = metric_losses(
+        if stream.prototypical_loss:
+            apart = prototypical_losses(
                 features, piece.labels, piece.segment, piece.mask, ways=stream.ways, segments=len(stream.sources)
             )
-            loss = loss + stream.metric_loss * apart.sum()
+            loss = loss + stream.prototypical_loss * apart.sum()
         return loss, scores.detach().argmax(dim=-1) == piece.labels, state
 
     def _count(self, piece: Streams, right: Tensor) -> Tensor:

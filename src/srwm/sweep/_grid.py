@@ -30,7 +30,7 @@ PAPER: tuple[Axis, ...] = (
         for factor in (4, 8)
     ),
     _one_key("model.dropout", "0.0", "0.1", "0.2", "0.3"),
-    _one_key("model.vision_dropout", "0.0", "0.1", "0.2", "0.3"),
+    _one_key("model.encoder_dropout", "0.0", "0.1", "0.2", "0.3"),
     # The warm-up schedule sets the learning rate by itself.
     (
         *(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from srwm.errors import InputError
-from srwm.runs._json import MOST_BYTES, parse_object
+from srwm.runs.json_objects import MOST_BYTES, parse_object
 from srwm.runs.reading import read_file
 
 from ._grid import MAX_RUNS, Axis, Setting, refuse_twice, sample, settings, words

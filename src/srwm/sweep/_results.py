@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from srwm.errors import InputError
-from srwm.runs._json import read_object
-from srwm.runs.figures import LARGEST
+from srwm.runs.charts import LARGEST
+from srwm.runs.json_objects import read_object
 from srwm.runs.reading import open_file
 
 from ._plan import Job

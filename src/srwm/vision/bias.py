@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from srwm.ops._kernels import in_memory
+from srwm.ops.kernels import in_memory
 
 _TRITON_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from srwm.ops._kernels import in_memory
+from srwm.ops.kernels import in_memory
 
 from .batch_norm import BatchNorm, across_processes, merge_statistics
 

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._backends import Backend, choose_backend
-from .._checks import (
+from ..checks import (
     cast,
     check_floating,
     check_reset,

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from .._checkpoints import empty_checkpoints
-from .._checks import state_dtype
-from .._kernels import (
+from ..checks import state_dtype
+from ..kernels import (
     contiguous,
     kernels,
     refuse_forward_mode,

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import _checkpoints
-from .._kernels import segments
+from ..kernels import segments
 from ._backward_kernel import delta_rule_bwd_kernel
 from ._forward_kernel import delta_rule_fwd_kernel
 from ._saved import GROWTH, Saved

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from .._backends import Backend, choose_backend
-from .._checks import (
+from ..checks import (
     cast,
     check_floating,
     check_reset,
@@ -19,7 +19,7 @@ from .._checks import (
     without_autocast,
 )
 from . import _library
-from ._options import KeyMap, Options, check_options, column_widths
+from .options import KeyMap, Options, check_options, column_widths
 from .reference import self_referential_reference
 
 __all__ = ["KeyMap", "self_referential"]

@@ -14,7 +14,7 @@ from .._calls import inlined
 from .._loops import dot, padded, sigmoid, softmax, take
 from .._memory import at, given, load, load_first, store, store_first
 from .._simd import absolute, if_negative, lanes, spread, zeros
-from ._options import L2_EPS, Options
+from .options import L2_EPS, Options
 
 FORGET_MIN, FORGET_RANGE, FORGET_BIAS, CLIP = range(4)
 """Places in what `settings` returns."""

@@ -50,8 +50,8 @@ from ._cpu_vectors import (
     through_rates,
     weigh,
 )
-from ._options import Options
 from ._saved import GROWTH, Saved
+from .options import Options
 
 MOST_DECAY = _checkpoints.MOST_DECAY
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .._checkpoints import empty_checkpoints
-from .._kernels import (
+from ..kernels import (
     contiguous,
     kernels,
     refuse_forward_mode,
@@ -15,8 +15,8 @@ from .._kernels import (
     requires_grad,
     runs_eagerly,
 )
-from ._options import Options, column_widths
 from ._saved import Saved
+from .options import Options, column_widths
 
 
 def forward(

@@ -43,8 +43,8 @@ from ._cpu_vectors import (
     through_rates,
     weigh,
 )
-from ._options import Options
 from ._saved import GROWTH, Saved
+from .options import Options
 
 
 @by_columns

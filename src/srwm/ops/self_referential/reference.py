@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from ._options import L2_EPS, KeyMap, Options, column_widths
+from .options import L2_EPS, KeyMap, Options, column_widths
 
 
 def self_referential_reference(

@@ -15,11 +15,11 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import _checkpoints
-from .._kernels import segments
+from ..kernels import segments
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
-from ._options import L2_EPS, Options
 from ._saved import GROWTH, Saved
+from .options import L2_EPS, Options
 
 
 class _Launch(NamedTuple):

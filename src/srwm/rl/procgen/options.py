@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from srwm.errors import InputError
-from srwm.runs._nearest import did_you_mean
+from srwm.runs.suggestions import did_you_mean
 
 Distribution = Literal["easy", "hard", "extreme", "memory"]
 """How levels are made; "memory" has larger worlds of which the player sees a part."""

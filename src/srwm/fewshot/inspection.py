@@ -1,0 +1,90 @@
+"""A few-shot model at work, for `srwm inspect`."""
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from srwm.data import ImageSet, check_enough, draw_episodes
+from srwm.errors import InputError
+from srwm.inspect import Recorder, answer_gradients
+from srwm.inspect.inspected import STREAM, Answer, Watched, WatchOptions, features_of, make_watched, margin
+from srwm.runs.devices import choose_device
+from srwm.supervised.network import to_unit
+
+from .images import image_loader
+from .loading import load_model
+
+
+def watch_few_shot(name: str, options: WatchOptions) -> Watched:
+    """Watch a few-shot model; each row is one episode's support and one question behind it, its last step."""
+    model = load_model(name, device=choose_device(options.device))
+    channels, size, _ = model.image_shape
+    try:
+        task = dataclasses.replace(
+            model.config.task,
+            source=options.source or model.config.task.source,
+            shots=options.shots or model.config.task.shots,
+            image_size=size,
+            channels=channels,
+        )
+    except ValueError as error:
+        raise InputError(f"{name} cannot be shown such episodes: {error}") from error
+    images = image_loader(task, options.data)(options.split)
+    questions = options.questions or task.ways
+    place, support_labels, wanted = _rows_of_episodes(images, options, task.ways, task.shots, questions)
+    device = next(model.parameters()).device
+    pixels = images.images[place]
+    features = features_of(model, to_unit(pixels.to(device)))
+    known = support_labels.to(device)
+
+    def scores() -> Tensor:
+        return model.answer(features[:, :-1], known, features[:, -1:])[:, 0]
+
+    with torch.no_grad(), Recorder(model, **options.recorder) as recorder:
+        given = scores().argmax(dim=-1).cpu()
+    inspection = recorder.finish()
+    rows, last = inspection[0].rows, place.shape[1]
+    answers: tuple[Answer, ...] = ()
+    gradients: dict[str, Tensor] = {}
+    if int(inspection[0].step[-1]) == last:
+        answers = tuple(
+            Answer(at, len(inspection[0].step) - 1, int(given[row]), int(wanted[row])) for at, row in enumerate(rows)
+        )
+        found = answer_gradients(model, lambda: margin(scores()))
+        gradients = {
+            record.name: found[record.name][list(rows), last - 1][:, list(record.heads)] for record in inspection
+        }
+    labels = tuple(chr(ord("A") + label) if task.ways <= 26 else str(label) for label in range(task.ways))
+    words = tuple((*(labels[label] for label in support_labels[row].tolist()), "?") for row in rows)
+    return make_watched(
+        f"{images.name}, {task.ways}-way {task.shots}-shot",
+        inspection,
+        pixels,
+        words,
+        "label",
+        labels,
+        given == wanted,
+        answers,
+        gradients,
+    )
+
+
+def _rows_of_episodes(
+    images: ImageSet, options: WatchOptions, ways: int, shots: int, questions: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the images of each row lie [b, n + 1], the labels of its support [b, n], and of its question [b]."""
+    check_enough(images, ways, shots, questions)
+    drawn = draw_episodes(
+        images,
+        torch.tensor(0),
+        batch_size=options.episodes,
+        ways=ways,
+        shots=shots,
+        queries=questions,
+        seed=options.seed,
+        stream=STREAM,
+    )
+    support, labels = (each.repeat_interleave(questions, dim=0) for each in (drawn.support, drawn.support_labels))
+    place = torch.cat([support, drawn.query.reshape(-1, 1)], dim=1)
+    return place, labels, drawn.query_labels.flatten()
