@@ -13,7 +13,7 @@ __all__ = ["all_recipes", "find_kind", "kind_in", "kinds"]
 def kinds() -> dict[str, Kind]:
     """All kinds of runs by name; a new one is added here, and every command then serves it."""
     from srwm.fewshot.kind import FEW_SHOT
-    from srwm.rl.kind import REINFORCEMENT_LEARNING
+    from srwm.rl.experiment import REINFORCEMENT_LEARNING
     from srwm.sequential.kind import SEQUENTIAL
 
     return {kind.name: kind for kind in (FEW_SHOT, SEQUENTIAL, REINFORCEMENT_LEARNING)}

@@ -5,7 +5,7 @@ import torch
 
 from srwm.rl.agent import Agent
 from srwm.rl.config import AgentConfig, GamesConfig, RLConfig
-from srwm.rl.saved import KIND
+from srwm.rl.loading import KIND
 from srwm.runs.config import to_json
 from srwm.runs.saved import write_model
 from srwm.watch import MatrixView, View

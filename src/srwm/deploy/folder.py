@@ -7,8 +7,8 @@ import srwm
 from srwm.errors import InputError
 from srwm.fewshot import load_model
 from srwm.fewshot.saved import KIND as FEW_SHOT
-from srwm.rl.saved import KIND as REINFORCEMENT_LEARNING
-from srwm.rl.saved import load_agent
+from srwm.rl.loading import KIND as REINFORCEMENT_LEARNING
+from srwm.rl.loading import load_agent
 from srwm.runs._json import json_bytes
 from srwm.runs.atomic import failures_as_sentences, write_atomically
 from srwm.runs.saved import kind_of

@@ -173,7 +173,7 @@ class _Games:
         self, games: str | Sequence[str], num_envs: int, render_mode: str | None, options: dict[str, Any]
     ) -> None:
         if render_mode not in (None, *_RENDER_MODES):
-            raise InputError(f"render_mode={render_mode!r}; wanted None or 'rgb_array'")
+            raise InputError(f"render_mode: expected None or 'rgb_array', got {render_mode!r}")
         names = (games,) if isinstance(games, str) else tuple(games)
         try:
             self._options = PoolOptions(names, num_envs, **options)
@@ -194,7 +194,7 @@ class _Games:
         self.pool.observe()  # Refuses if it is closed.
         if seed is not None:
             if not 0 <= seed <= MAX_SEED:
-                raise InputError(f"seed={seed}; wanted a whole number from 0 to {MAX_SEED}")
+                raise InputError(f"seed: expected a whole number from 0 to {MAX_SEED}, got {seed}")
             self.pool.close()
             self._open(replace(self._options, seed=int(seed)))
         elif not self._is_new:

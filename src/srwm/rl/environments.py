@@ -1,4 +1,4 @@
-"""The environments of one actor: games that step side by side and write their frames into one array."""
+"""The environments of one actor: they step side by side and write their frames into one array."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -15,33 +15,33 @@ from .procgen import FRAME_SHAPE, Pool, PoolOptions
 
 
 @runtime_checkable
-class Games(Protocol):
-    """What an actor asks of its environments; ProcGen is one kind."""
+class VectorEnv(Protocol):
+    """What an actor asks of its environments."""
 
     frames: UInt8[Tensor, "n h w c"]
-    """What is seen now; overwritten by the next step."""
+    """What is observed now; overwritten by the next step."""
     rewards: Float32[Tensor, "n"]
     """What came with it."""
     first: Bool[Tensor, "n"]
     """Whether an episode begins with it."""
 
     def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
-        """Begin to step every game."""
+        """Begin to step every environment."""
 
     def wait(self) -> None:
-        """Wait until all have stepped, so that `frames`, `rewards` and `first` hold what is seen now."""
+        """Wait until all have stepped, so that `frames`, `rewards` and `first` hold the observations."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Give the whole state of the games."""
+        """Give the whole state of the environments."""
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to a state that `tensors` gave."""
 
     def close(self) -> None:
-        """End the games."""
+        """Close the environments."""
 
 
-class ProcgenGames:
+class ProcgenEnv:
     """ProcGen, stepped by the library's own threads: Python's would wait for each other at every step.
 
     Args:
@@ -72,7 +72,7 @@ class ProcgenGames:
         self._pool = Pool(options, frames=self.frames.numpy(), rewards=self.rewards.numpy(), first=self.first.numpy())
 
     def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
-        """Begin to step every game."""
+        """Begin to step every environment."""
         self._is_stepping = True
         self._pool.act(actions)
 
@@ -83,7 +83,7 @@ class ProcgenGames:
         self._is_stepping = False
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every game's state, one after the other, their sizes, and what is seen now."""
+        """Every game's state, one after the other, their sizes, and the observations."""
         self.wait()
         states = self._pool.get_state()
         return {
@@ -100,7 +100,7 @@ class ProcgenGames:
         sizes = tensors["sizes"].tolist()
         data = tensors["states"].numpy().tobytes()
         if len(sizes) != len(self.frames) or sum(sizes) != len(data):
-            raise InputError(f"the checkpoint has {len(sizes)} games; wanted {len(self.frames)}")
+            raise InputError(f"expected the state of {len(self.frames)} games, got {len(sizes)} from the checkpoint")
         ends = np.cumsum(sizes).tolist()
         self._pool.set_state([data[end - size : end] for size, end in zip(sizes, ends, strict=True)])
         # A state knows its game, but not what the last step brought.
@@ -108,6 +108,6 @@ class ProcgenGames:
             own.copy_(tensors[name])
 
     def close(self) -> None:
-        """End the games."""
+        """Close the environments."""
         self.wait()
         self._pool.close()
