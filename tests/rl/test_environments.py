@@ -17,8 +17,8 @@ def play(games, steps, seed=0):
     random = np.random.default_rng(seed)
     seen = []
     for _ in range(steps):
-        games.start_step(random.integers(15, size=len(games.frames)))
-        games.wait()
+        games.step_async(random.integers(15, size=len(games.frames)))
+        games.step_wait()
         seen += [games.frames.clone(), games.rewards.clone(), games.first.clone()]
     return seen
 

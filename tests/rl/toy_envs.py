@@ -22,7 +22,7 @@ class ToyEnv:
         self._rewarded = (self._env * 7 + self._step * self._step // 3) % 2
         self.frames[:] = (self._rewarded * 200).to(torch.uint8)[:, None, None, None]
 
-    def start_step(self, actions):
+    def step_async(self, actions):
         self.rewards.copy_((torch.from_numpy(actions) == self._rewarded).float())
         self._step += 1
         self._age += 1
@@ -30,7 +30,7 @@ class ToyEnv:
         self._age[self.first] = 0
         self._draw()
 
-    def wait(self):
+    def step_wait(self):
         pass
 
     def tensors(self):

@@ -84,7 +84,7 @@ class Actor:
     def observe(self, time: int) -> None:
         """Wait for the environments, and write what they show at a time."""
         if self._has_stepped:
-            self.envs.wait()
+            self.envs.step_wait()
             self.statistics.add(self.envs.rewards.numpy(), self.envs.first.numpy())
             self._upload()
             self._has_stepped = False
@@ -104,7 +104,7 @@ class Actor:
         """Wait for the actions, and begin to step the environments with them."""
         if self._chosen is not None:
             self._chosen.synchronize()
-        self.envs.start_step(self._host_actions.numpy().astype(np.int32))
+        self.envs.step_async(self._host_actions.numpy().astype(np.int32))
         self._has_stepped = True
 
     def tensors(self, *, unrolls_until: int | None) -> dict[str, Tensor]:

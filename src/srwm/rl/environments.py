@@ -25,10 +25,10 @@ class VectorEnv(Protocol):
     first: Bool[Tensor, "n"]
     """Whether an episode begins with it."""
 
-    def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
+    def step_async(self, actions: Int[np.ndarray, "n"]) -> None:
         """Begin to step every environment."""
 
-    def wait(self) -> None:
+    def step_wait(self) -> None:
         """Wait until all have stepped, so that `frames`, `rewards` and `first` hold the observations."""
 
     def tensors(self) -> dict[str, Tensor]:
@@ -71,12 +71,12 @@ class ProcgenEnv:
         )
         self._pool = Pool(options, frames=self.frames.numpy(), rewards=self.rewards.numpy(), first=self.first.numpy())
 
-    def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
+    def step_async(self, actions: Int[np.ndarray, "n"]) -> None:
         """Begin to step every environment."""
         self._is_stepping = True
         self._pool.act(actions)
 
-    def wait(self) -> None:
+    def step_wait(self) -> None:
         """Wait for all of them."""
         if self._is_stepping:
             self._pool.observe()
@@ -84,7 +84,7 @@ class ProcgenEnv:
 
     def tensors(self) -> dict[str, Tensor]:
         """Every game's state, one after the other, their sizes, and the observations."""
-        self.wait()
+        self.step_wait()
         states = self._pool.get_state()
         return {
             "states": torch.frombuffer(bytearray(b"".join(states)), dtype=torch.uint8),
@@ -96,7 +96,7 @@ class ProcgenEnv:
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Put every game back into its state."""
-        self.wait()
+        self.step_wait()
         sizes = tensors["sizes"].tolist()
         data = tensors["states"].numpy().tobytes()
         if len(sizes) != len(self.frames) or sum(sizes) != len(data):
@@ -109,5 +109,5 @@ class ProcgenEnv:
 
     def close(self) -> None:
         """Close the environments."""
-        self.wait()
+        self.step_wait()
         self._pool.close()

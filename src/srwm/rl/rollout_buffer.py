@@ -1,11 +1,11 @@
 """The rollout buffer: the one memory of what was played, written step by step, read as batches of unrolls.
 
-On its way from a game to an update a frame lies in these places:
+On its way from an environment to an update a frame lies in these places, and in no others:
 
-1. in the memory of the games, which their next step overwrites; on a GPU it is copied from there to an input of the
-   policy's CUDA graph, which must stay where it is,
-2. in this buffer,
-3. in the batch of an update, made when the learner asks for it.
+1. in the memory of the environments, which their next step overwrites. On a CPU the policy reads it there; on a GPU it
+   is uploaded to an input of the policy's CUDA graph, which must stay where it is, unlike a step's place in the ring,
+2. in this buffer, which outlives both,
+3. in the batch of an update: a CUDA graph needs that, too, at one place, and so does the backward pass in one piece.
 """
 
 from collections.abc import Mapping

@@ -138,7 +138,7 @@ class RLTrainer:
 
     def _may_stop(self, iterations: int) -> bool:
         """Whether what was played must be learnt from before an iteration ends, since it would be lost."""
-        # Several processes may be stopped where a line is logged, and each knows the unrolls of its own actors only.
+        # Several processes may be stopped where a line is logged; with nothing pending their checkpoint is small.
         may_stop = self.processes.count > 1 and iterations % self.config.train.log_every == 0
         return self._is_saved(iterations) or may_stop
 

@@ -32,12 +32,12 @@ _RENDER_MODES = ("rgb_array",)
 class ProcgenVectorEnv(VectorEnv[Any, Any, Any]):
     """A pool of games as a vector environment of Gymnasium.
 
-    `truncations` says where an episode was ended by the game's time limit. `reset` with a seed opens the games anew;
+    `truncations` says where an episode was ended by the game's time limit. `reset` with a seed makes new games;
     without one it ends all episodes, so that everyone begins a new one. The infos hold `level_seed`, `prev_level_seed`
     and `prev_level_complete`.
 
     Args:
-        games: one game, or several that take turns: environment n plays game n mod their number.
+        games: one game, or several, assigned in order: environment n plays game n mod their number.
         num_envs: how many environments; a multiple of the number of games.
         render_mode: "rgb_array" lets `render` give frames in 512 x 512.
         options: further fields of `PoolOptions`: `distribution`, `start_level`, `num_levels`, ...
@@ -215,7 +215,7 @@ class _Games:
         return self._seen.rewards.copy(), first & ~truncations, truncations
 
     def frames(self) -> UInt8[np.ndarray, "n 64 64 3"]:
-        """A copy of what is seen."""
+        """A copy of the observations."""
         return self._seen.frames.copy()
 
     def large_frames(self) -> UInt8[np.ndarray, "n 512 512 3"]:

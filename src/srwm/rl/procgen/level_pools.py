@@ -99,7 +99,7 @@ class LevelPools:
         return self.returns[self.games.index(game) :: len(self.games)]
 
     def observe(self) -> Observation:
-        """Give what is seen; the arrays are overwritten by the next step.
+        """Give the observations; the arrays are overwritten by the next step.
 
         Raises:
             InputError: the pools are closed.

@@ -27,7 +27,7 @@ _MAX_STATE_BYTES = 2**20
 
 
 class Observation(NamedTuple):
-    """What is seen of all environments; the arrays are the pool's own and are overwritten by its next step."""
+    """Observations of all environments; the arrays are the pool's own and are overwritten by its next step."""
 
     frames: UInt8[np.ndarray, "n 64 64 3"]
     """Where an episode ended, this is the first frame of the next one; the last one is never shown."""
@@ -147,7 +147,7 @@ class Pool:
         return self._info
 
     def observe(self) -> Observation:
-        """Wait until all games have stepped, and give what is seen.
+        """Wait until all games have stepped, and give the observations.
 
         Raises:
             InputError: the pool is closed.
