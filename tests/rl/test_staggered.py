@@ -9,6 +9,7 @@ from srwm.rl.trainer import RLTrainer
 
 from .toy_envs import (
     ToyEnv,
+    assert_equal,
     assert_learner_computes_the_behaviour_policy,
     resume_after_stop,
     toy_config,
@@ -93,6 +94,26 @@ def test_the_learner_observes_what_the_actors_observed(memory, overlap, monkeypa
     agent.load_state_dict(trainer.model.state_dict())
     for unroll in unrolls_learnt_from(trainer, range(3), monkeypatch):
         assert_learner_computes_the_behaviour_policy(agent, unroll)
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_learning_may_be_as_late_as_the_end_of_the_next_phase(groups, monkeypatch):
+    """On a GPU updates may read the rollout buffer while the next phase is written; here all of them read after."""
+    config = config_of(rollout_groups=groups, overlap=True)
+    usual, late = make_trainer(config), make_trainer(config)
+    waiting = []
+    learn = late._learn
+
+    def learn_all():
+        while waiting:
+            learn(waiting.pop())
+
+    monkeypatch.setattr(late, "_learn", waiting.append)
+    monkeypatch.setattr(late, "_wait_for_updates", learn_all)
+    for step in range(6):
+        usual.train_step(step)
+        late.train_step(step)
+    assert_equal(usual.tensors(), late.tensors())
 
 
 def test_the_policy_lag_is_less_than_where_all_unrolls_end_together():

@@ -76,6 +76,8 @@ class RLTrainer:
         else:
             self._sampler = LocalSampler(config, own, self._buffer, device, autocast=autocast, make_envs=make_envs)
         self._learn_stream = torch.cuda.Stream(device) if on_gpu else None
+        if self._learn_stream is not None:
+            self._learn_stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(self._learn_stream):
             self._learner = Learner(
                 self.model, config, self._buffer, device=device, processes=processes, autocast=autocast
@@ -89,19 +91,22 @@ class RLTrainer:
     def train_step(self, step: int) -> None:
         """Do iteration number `step`: act and learn, phase after phase."""
         for phase in self._schedule.phases(step):
+            # The unrolls that end with this phase were played by the policies of as many phases as there are groups.
             self._phase_versions[phase % self._schedule.groups] = self._learner.updates
             version = self._phase_versions.mean()
+            # The sampler acts with these weights to the end of the phase. With overlap the agent learns meanwhile.
             self._sampler.start(self.model, phase)
             if self._pending is not None:
                 self._learn(self._pending)
             self._sampler.finish()
             self._wait_for_updates()
+            # The unrolls that ended lie in the rollout buffer.
             self._pending = phase
             self._pending_version.copy_(version)
             if not self.config.train.overlap:
                 self._catch_up()
         self._iterations = step + 1
-        if self._may_stop(step + 1):
+        if self._has_nothing_pending(step + 1):
             self._catch_up()
         if self._is_saved(step + 1):
             self._sampler.restart()
@@ -136,8 +141,8 @@ class RLTrainer:
         """Whether a checkpoint is due."""
         return iterations % self.config.train.checkpoint_every == 0 or iterations == self.config.iterations
 
-    def _may_stop(self, iterations: int) -> bool:
-        """Whether what was played must be learnt from before an iteration ends, since it would be lost."""
+    def _has_nothing_pending(self, iterations: int) -> bool:
+        """Whether all unrolls that ended are to be learnt from before an iteration ends."""
         # Several processes may be stopped where a line is logged; with nothing pending their checkpoint is small.
         may_stop = self.processes.count > 1 and iterations % self.config.train.log_every == 0
         return self._is_saved(iterations) or may_stop
