@@ -52,6 +52,11 @@ def test_phases_are_as_long_as_each_other_as_nearly_as_can_be():
     assert toy_config().schedule.phase_ends == [10]
 
 
+def test_an_iteration_has_as_many_updates_as_batches():
+    schedule = RolloutSchedule(num_envs=6, actors=2, batch_size=4, unroll_length=5)
+    assert (schedule.unrolls_per_iteration, schedule.updates_per_iteration, schedule.frames_per_iteration) == (2, 3, 60)
+
+
 def test_the_schedule_is_that_of_the_diagram():
     schedule = RolloutSchedule(num_envs=6, actors=1, batch_size=2, unroll_length=6, groups=3)
     assert [(schedule.begin(phase), schedule.end(phase)) for phase in range(3)] == [(0, 2), (2, 4), (4, 6)]
