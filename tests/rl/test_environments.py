@@ -24,7 +24,7 @@ def play(games, steps, seed=0):
 
 
 @pytest.mark.usefixtures("library")
-class TestProcgenGames:
+class TestProcgenEnv:
     def test_threads_change_nothing(self):
         alone = play(ProcgenEnv(CONFIG, 6, seed=1), 40)
         threaded = play(ProcgenEnv(CONFIG, 6, seed=1, threads=3), 40)
