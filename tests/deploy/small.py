@@ -7,7 +7,7 @@ import jaxtyping
 import torch
 
 from fewshot import tiny as few_shot_tiny
-from rl.toy_games import toy_config
+from rl.toy_envs import toy_config
 from sequential import tiny as stream_tiny
 from srwm.fewshot import FewShotModel
 from srwm.nn import LSTM, SRWM, FakeSRWM, SequenceModel, SRDeltaNet

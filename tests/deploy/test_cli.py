@@ -16,7 +16,7 @@ import srwm.deploy.folder
 import srwm.runs.shipped
 from fewshot.test_cli import run, train
 from fewshot.tiny import pictures, write_images
-from rl.toy_games import toy_config
+from rl.toy_envs import toy_config
 from srwm.cli import main
 from srwm.deploy import FORMATS
 from srwm.fewshot.loading import export_model

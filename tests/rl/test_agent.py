@@ -6,7 +6,7 @@ import torch
 from srwm.rl.agent import Agent
 from srwm.rl.config import AgentConfig
 
-from .toy_games import toy_config
+from .toy_envs import toy_config
 
 NO_NORM = {"input_activation": "softmax", "norm": "unused"}
 
@@ -29,7 +29,7 @@ def test_it_has_as_many_parameters_as_the_papers(memory, options, expected):
     assert sum(parameter.numel() for parameter in agent.parameters()) == expected
 
 
-def looks(agent, seed=0, b=2, t=6):
+def observations(agent, seed=0, b=2, t=6):
     generator = torch.Generator().manual_seed(seed)
     frames = torch.randint(256, (b, t, 64, 64, 3), generator=generator, dtype=torch.uint8)
     first = torch.zeros(b, t, dtype=torch.bool)
@@ -41,34 +41,34 @@ def looks(agent, seed=0, b=2, t=6):
 def test_a_sequence_and_its_steps_give_the_same_across_an_episode_border(memory):
     torch.manual_seed(0)
     agent = Agent(toy_config(agent={"memory": memory, "memory_options": {}}).agent)
-    frames, rewards, first = looks(agent)
+    frames, rewards, first = observations(agent)
     whole, last = agent(frames, rewards, first)
     state, logits = agent.initial_state(2), []
     for step in range(frames.shape[1]):
         at = slice(step, step + 1)
-        answers, state = agent(frames[:, at], rewards[:, at], first[:, at], state)
-        logits.append(answers.logits)
+        output, state = agent(frames[:, at], rewards[:, at], first[:, at], state)
+        logits.append(output.logits)
     torch.testing.assert_close(torch.cat(logits, dim=1), whole.logits, atol=1e-5, rtol=0)
     torch.testing.assert_close(state, last, atol=1e-5, rtol=1e-5)
 
 
-def test_many_frames_are_seen_a_part_at_a_time_and_give_the_same(monkeypatch):
+def test_many_frames_are_encoded_a_part_at_a_time_and_give_the_same(monkeypatch):
     agent = Agent(toy_config().agent)
-    seen = looks(agent)
-    whole, _ = agent(*seen)
+    inputs = observations(agent)
+    whole, _ = agent(*inputs)
     monkeypatch.setattr("srwm.rl.agent._FRAMES_AT_ONCE", 3)
     sizes = []
-    agent.vision.register_forward_pre_hook(lambda _, images: sizes.append(len(images[0])))
+    agent.encoder.register_forward_pre_hook(lambda _, images: sizes.append(len(images[0])))
     with torch.no_grad():
-        parts, _ = agent(*seen)
-    frames = seen[0].shape[0] * seen[0].shape[1]
+        parts, _ = agent(*inputs)
+    frames = inputs[0].shape[0] * inputs[0].shape[1]
     assert sizes == [3] * (frames // 3) + [frames % 3] * (frames % 3 > 0)
     torch.testing.assert_close(parts, whole, atol=1e-5, rtol=0)
 
 
-def test_rewards_are_seen_clamped():
+def test_rewards_are_observed_clamped():
     agent = Agent(toy_config().agent)
-    frames, rewards, first = looks(agent)
+    frames, rewards, first = observations(agent)
     big, one = agent(frames, 10 + rewards.abs(), first)[0], agent(frames, torch.ones_like(rewards), first)[0]
     assert torch.equal(big.logits, one.logits)
     assert not torch.equal(agent(frames, 0 * rewards, first)[0].logits, one.logits)
@@ -78,9 +78,9 @@ def gradient_of_queries(detach):
     """Gradient of the last value with respect to the columns of the matrix that make queries."""
     torch.manual_seed(0)
     agent = Agent(toy_config(agent={"detach_every_step": detach}).agent)
-    answers, _ = agent(*looks(agent))
+    output, _ = agent(*observations(agent))
     weight = agent.memory.layers[0].memory.self_referential.weight
-    (gradient,) = torch.autograd.grad(answers.values[:, -1].sum(), weight)
+    (gradient,) = torch.autograd.grad(output.values[:, -1].sum(), weight)
     d = weight.shape[1]
     return gradient[:, :, d : 2 * d]
 
@@ -94,10 +94,10 @@ def test_detached_at_every_step_the_self_modification_gets_no_gradient():
     assert gradient_of_queries(detach=True).abs().max() == 0
 
 
-def test_detaching_changes_gradients_and_no_answer():
+def test_detaching_changes_gradients_and_no_output():
     torch.manual_seed(0)
     config = toy_config(agent={"detach_every_step": True}).agent
     detached, attached = Agent(config), Agent(toy_config().agent)
     attached.load_state_dict(detached.state_dict())
-    inputs = looks(detached)
+    inputs = observations(detached)
     torch.testing.assert_close(detached(*inputs)[0].logits, attached(*inputs)[0].logits, atol=1e-5, rtol=0)

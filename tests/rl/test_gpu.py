@@ -1,4 +1,4 @@
-"""Agents on a GPU: recorded actions and updates; runs under pytest, and as `python tests/rl/test_gpu.py`."""
+"""Agents on a GPU: actions and updates in CUDA graphs; runs under pytest, and as `python tests/rl/test_gpu.py`."""
 
 import itertools
 import sys
@@ -14,7 +14,7 @@ except ImportError:  # The machine with the GPU may have little more than torch 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rl.toy_games import ToyGames, toy_config
+from rl.toy_envs import ToyEnv, toy_config
 from srwm.rl.trainer import RLTrainer
 from srwm.runs.devices import set_deterministic
 from srwm.vision.max_pool import max_pool_bias
@@ -25,7 +25,7 @@ DEVICE, CPU = torch.device("cuda"), torch.device("cpu")
 MEMORIES = ("srwm", "deltanet", "sr_deltanet", "fake_srwm", "lstm", "none")
 
 
-class PinnedGames(ToyGames):
+class PinnedEnv(ToyEnv):
     """The toy with frames where a GPU can fetch them."""
 
     def __init__(self, number, seed):
@@ -34,19 +34,19 @@ class PinnedGames(ToyGames):
             setattr(self, name, getattr(self, name).pin_memory())
 
 
-TURNS = {"turns": 3, "batch_size": 2}
-"""Unrolls of two environments end with each turn; without it all end together."""
+STAGGERED = {"rollout_groups": 3, "batch_size": 2}
+"""Unrolls of two environments end with each phase; without it all end together."""
 
 
 def trainer(device=DEVICE, memory="srwm", **train):
     set_deterministic(True)
     config = toy_config(agent={"memory": memory, "memory_options": {}}, train=train)
-    size = config.envs_per_actor
-    games = PinnedGames if device.type == "cuda" else ToyGames
-    return RLTrainer(config, device, make_games=lambda number, pinned: games(size, seed=number * size))
+    size = config.schedule.envs_per_actor
+    games = PinnedEnv if device.type == "cuda" else ToyEnv
+    return RLTrainer(config, device, make_envs=lambda number, pinned: games(size, seed=number * size))
 
 
-def rounds(one, numbers):
+def iterations(one, numbers):
     for number in numbers:
         one.train_step(number)
     return one
@@ -63,43 +63,45 @@ def assert_equal(first, second):
             assert torch.equal(tensor, second[group][name]), f"{group}: {name}"
 
 
-def test_two_runs_give_equal_bits():
+def test_runs_are_bitwise_reproducible():
     for precision in ("float32", "tf32", "bfloat16"):
-        for overlap, turns in itertools.product((True, False), ({}, TURNS)):
-            one, other = (rounds(trainer(precision=precision, overlap=overlap, **turns), range(5)) for _ in range(2))
+        for overlap, groups in itertools.product((True, False), ({}, STAGGERED)):
+            one, other = (
+                iterations(trainer(precision=precision, overlap=overlap, **groups), range(5)) for _ in range(2)
+            )
             assert_equal(copies(one), copies(other))
 
 
 def test_every_memory_plays_and_learns():
     for memory in MEMORIES:
-        one = rounds(trainer(memory=memory), range(4))
+        one = iterations(trainer(memory=memory), range(4))
         assert torch.isfinite(torch.tensor(one.metrics()["train/loss"]))
 
 
-def test_the_first_rounds_are_those_of_the_cpu():
-    for memory, turns in itertools.product(MEMORIES, ({}, TURNS)):
-        found, wanted = (
-            rounds(trainer(device, memory, precision="float32", overlap=False, **turns), range(2)).metrics()
+def test_the_first_iterations_are_those_of_the_cpu():
+    for memory, groups in itertools.product(MEMORIES, ({}, STAGGERED)):
+        found, expected = (
+            iterations(trainer(device, memory, precision="float32", overlap=False, **groups), range(2)).metrics()
             for device in (DEVICE, CPU)
         )
-        assert found.keys() == wanted.keys()
-        for name, number in wanted.items():
+        assert found.keys() == expected.keys()
+        for name, number in expected.items():
             assert abs(found[name] - number) < 2e-3 * max(abs(number), 1), f"{memory}: {name}"
 
 
-def test_it_goes_on_from_its_tensors_to_the_same_bits():
-    for turns in ({}, TURNS):
-        one = rounds(trainer(**turns), range(3))
+def test_resuming_from_its_tensors_is_bit_exact():
+    for groups in ({}, STAGGERED):
+        one = iterations(trainer(**groups), range(3))
         saved = copies(one)
         assert "pending" in saved
-        rounds(one, range(3, 6))
-        other = rounds(trainer(**turns), range(2))
+        iterations(one, range(3, 6))
+        other = iterations(trainer(**groups), range(2))
         other.load_tensors(saved)
-        rounds(other, range(3, 6))
+        iterations(other, range(3, 6))
         assert_equal(copies(one), copies(other))
 
 
-def test_recording_leaves_everything_as_it_was():
+def test_capturing_cuda_graphs_leaves_everything_as_it_was():
     one, other = copies(trainer()), copies(trainer(CPU))
     assert_equal({"weights": one["weights"]}, {"weights": other["weights"]})
     assert not any(tensor.any() for tensor in one["optimizer"].values())
@@ -113,14 +115,14 @@ def test_the_pool_and_its_gradient_are_those_of_pytorch():
         x.requires_grad_()
         bias.requires_grad_()
         y = max_pool_bias(x, bias)
-        wanted = torch.nn.functional.max_pool2d(x.detach().float(), 3, 2, 1) + bias.detach()[:, None, None]
-        assert torch.allclose(y.float(), wanted, atol=0.05 if dtype == torch.bfloat16 else 1e-6)
+        expected = torch.nn.functional.max_pool2d(x.detach().float(), 3, 2, 1) + bias.detach()[:, None, None]
+        assert torch.allclose(y.float(), expected, atol=0.05 if dtype == torch.bfloat16 else 1e-6)
         dy = torch.randn_like(y)
         dx, dbias = torch.autograd.grad(y, (x, bias), dy)
         reference = x.detach().cpu().float().requires_grad_()
         pooled = torch.nn.functional.max_pool2d(reference, 3, 2, 1)
-        (wanted_dx,) = torch.autograd.grad(pooled, reference, dy.cpu().float())
-        assert torch.allclose(dx.cpu().float(), wanted_dx, atol=0.05 if dtype == torch.bfloat16 else 1e-6)
+        (expected_dx,) = torch.autograd.grad(pooled, reference, dy.cpu().float())
+        assert torch.allclose(dx.cpu().float(), expected_dx, atol=0.05 if dtype == torch.bfloat16 else 1e-6)
         assert torch.allclose(dbias.float(), dy.float().sum((0, 2, 3)), rtol=2e-2, atol=1.0)
 
 

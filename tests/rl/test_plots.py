@@ -7,7 +7,7 @@ import pytest
 
 from srwm.errors import InputError
 from srwm.rl.config import RLConfig
-from srwm.rl.model_files import KIND
+from srwm.rl.loading import KIND
 from srwm.rl.plots import _curves, plot_returns
 from srwm.runs.config import to_json
 from srwm.runs.run_folder import RunFolder

@@ -10,8 +10,8 @@ import torch
 from srwm.errors import InputError
 from srwm.rl.trainer import RLTrainer
 
-from . import toy_games
-from .toy_games import ToyGames, toy_config
+from . import toy_envs
+from .toy_envs import ToyEnv, toy_config
 
 CPU = torch.device("cpu")
 
@@ -24,7 +24,7 @@ def cluster():
     from ray.cluster_utils import Cluster
 
     # The nodes do not have the tests' modules, so the game itself is sent to them.
-    cloudpickle.register_pickle_by_value(toy_games)
+    cloudpickle.register_pickle_by_value(toy_envs)
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": 80 << 20}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
@@ -34,17 +34,17 @@ def cluster():
         yield cluster
     finally:
         cluster.shutdown()
-        cloudpickle.unregister_pickle_by_value(toy_games)
+        cloudpickle.unregister_pickle_by_value(toy_envs)
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
-def make_games(number, pinned):
-    return ToyGames(2, seed=2 * number)
+def make_envs(number, pinned):
+    return ToyEnv(2, seed=2 * number)
 
 
 def make_trainer(**train):
     config = toy_config(train={"actors": 3, "overlap": True, **train})
-    return RLTrainer(config, CPU, make_games=make_games)
+    return RLTrainer(config, CPU, make_envs=make_envs)
 
 
 def test_an_address_without_a_cluster_is_a_sentence():
@@ -53,7 +53,7 @@ def test_an_address_without_a_cluster_is_a_sentence():
         make_trainer(executor="ray", ray_address="127.0.0.1:1")
 
 
-@pytest.fixture(scope="module", params=[{}, {"turns": 2, "batch_size": 3}], ids=["one turn", "two turns"])
+@pytest.fixture(scope="module", params=[{}, {"rollout_groups": 2, "batch_size": 3}], ids=["one group", "two groups"])
 def on_ray(cluster, request):
     """One trainer for all tests, since every actor is a process that must import torch; each test goes on with it."""
     trainer = make_trainer(executor="ray", ray_address=cluster.address, **request.param)
@@ -61,8 +61,8 @@ def on_ray(cluster, request):
     trainer.close()
 
 
-def test_weights_and_games_are_those_of_one_process_to_the_bit_also_from_a_checkpoint(on_ray):
-    here = make_trainer(turns=on_ray.config.train.turns, batch_size=on_ray.config.train.batch_size)
+def test_weights_and_environments_are_bitwise_those_of_one_process_also_from_a_checkpoint(on_ray):
+    here = make_trainer(rollout_groups=on_ray.config.train.rollout_groups, batch_size=on_ray.config.train.batch_size)
     here.train_step(0)
     on_ray.load_tensors({group: {n: t.clone() for n, t in each.items()} for group, each in here.tensors().items()})
     for trainer in (here, on_ray):
@@ -79,9 +79,9 @@ def test_weights_and_games_are_those_of_one_process_to_the_bit_also_from_a_check
 def test_a_dead_actor_is_replaced_and_the_run_goes_on(on_ray, caplog):
     import ray
 
-    pid = ray.get(on_ray._sampler._players[1].pid.remote())
+    pid = ray.get(on_ray._sampler._actors[1].pid.remote())
     os.kill(pid, signal.SIGKILL)
     on_ray.train_step(3)
     assert "actor 1 has died" in caplog.text
-    assert on_ray.metrics()["frames"] == 4 * on_ray.config.frames_per_round
-    assert ray.get(on_ray._sampler._players[1].pid.remote()) != pid
+    assert on_ray.metrics()["frames"] == 4 * on_ray.config.schedule.frames_per_iteration
+    assert ray.get(on_ray._sampler._actors[1].pid.remote()) != pid

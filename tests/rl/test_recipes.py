@@ -1,4 +1,4 @@
-"""The recipes of games: the paper's settings, agents and figures."""
+"""The recipes of games: the paper's settings, agents and returns."""
 
 from dataclasses import replace
 
@@ -12,12 +12,12 @@ COUNTS = (967_760, 626_272, 1_153_616, 958_544, 1_054_800, 976_208, 967_760)
 
 
 def test_every_setting_has_every_agent():
-    wanted = {
+    expected = {
         f"procgen-{games}-{agent}".rstrip("-")
         for games in ("easy-6", "memory-4", "bigfish", "starpilot")
         for agent in (*AGENTS, "gated")
     }
-    assert set(RECIPES) == {*wanted, "procgen-small"}
+    assert set(RECIPES) == {*expected, "procgen-small"}
     assert all(name == entry.config.recipe for name, entry in RECIPES.items())
 
 
@@ -39,9 +39,9 @@ def test_settings_are_the_papers(name, games, levels, unroll, frames):
     config = RECIPES[name].config
     assert (config.games.names, config.games.num_levels) == (games, levels)
     assert (config.algorithm.unroll_length, config.train.total_frames, config.train.batch_size) == (unroll, frames, 32)
-    # New weights after each of the 12 updates of a round; 48 environments, as the paper has, need no turns.
-    assert (config.games.num_envs, config.turns) == (384, 12)
-    assert replace(config, games=replace(config.games, num_envs=48)).turns == 1
+    # New weights after each of the 12 updates of an iteration; 48 environments, as the paper has, are one group.
+    assert (config.games.num_envs, config.schedule.groups) == (384, 12)
+    assert replace(config, games=replace(config.games, num_envs=48)).schedule.groups == 1
     optimizer = config.optimizer
     assert (optimizer.learning_rate, optimizer.alpha, optimizer.eps, optimizer.clip_norm) == (6e-4, 0.99, 0.01, 40.0)
 
@@ -56,8 +56,8 @@ def test_settings_are_the_papers(name, games, levels, unroll, frames):
         ("procgen-starpilot-fake-sr", "test", "starpilot", 52.9),
     ],
 )
-def test_the_papers_figures_stand_with_them(name, part, game, mean):
-    assert RECIPES[name].figures[part][game].mean == mean
+def test_the_papers_returns_stand_with_them(name, part, game, mean):
+    assert RECIPES[name].paper_returns[part][game].mean == mean
 
 
 @pytest.mark.parametrize("games", ["easy-6", "memory-4", "bigfish", "starpilot"])
@@ -77,7 +77,7 @@ def test_a_gated_agent_has_more_parameters_than_the_srwm_and_fewer_than_the_delt
     assert plain < gated < deltanet
 
 
-def test_what_the_paper_did_not_try_has_no_figures():
-    assert RECIPES["procgen-easy-6-gated"].figures == RECIPES["procgen-starpilot-gated"].figures == {}
-    assert RECIPES["procgen-memory-4"].figures == {}
+def test_what_the_paper_did_not_try_has_no_returns():
+    assert RECIPES["procgen-easy-6-gated"].paper_returns == RECIPES["procgen-starpilot-gated"].paper_returns == {}
+    assert RECIPES["procgen-memory-4"].paper_returns == {}
     assert RECIPES["procgen-small"].paper is None

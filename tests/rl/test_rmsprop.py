@@ -45,10 +45,10 @@ def test_steps_are_those_of_pytorch_in_every_layout():
                 parameter.grad.mul_(0.5)
             mine.step(scalar(rate), scalar(0.5), GOOD)
             theirs.step()
-        for found, wanted in zip(one.parameters(), other.parameters(), strict=True):
-            torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
-        for (name, wanted), state in zip(other.named_parameters(), theirs.state.values(), strict=True):
-            assert mine.squares[name].shape == wanted.shape
+        for found, expected in zip(one.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        for (name, expected), state in zip(other.named_parameters(), theirs.state.values(), strict=True):
+            assert mine.squares[name].shape == expected.shape
             torch.testing.assert_close(mine.squares[name], state["square_avg"], rtol=1e-12, atol=1e-12)
 
 
@@ -62,7 +62,7 @@ def test_a_bad_step_changes_nothing_whatever_the_gradients_are():
         parameter.grad.fill_(math.nan)
     mine.step(scalar(0.1), scalar(math.nan), BAD)
     after = [*one.parameters(), *mine.squares.values()]
-    assert all(torch.equal(found, wanted) for found, wanted in zip(after, before, strict=True))
+    assert all(torch.equal(found, expected) for found, expected in zip(after, before, strict=True))
 
 
 def test_a_parameter_without_a_gradient_stays():

@@ -1,4 +1,4 @@
-"""The trainer: what is played and learnt from when, and that a run which was stopped goes on as if it had not been."""
+"""The trainer: what is played and learnt from when, and bit-exact resume."""
 
 import pytest
 import torch
@@ -9,7 +9,15 @@ from srwm.rl.trainer import RLTrainer
 from srwm.runs.gradient_watch import NonFiniteError
 from srwm.runs.processes import Processes
 
-from .toy_games import assert_equal, copies, go_on_after_a_stop, make_toy_games, toy_config
+from .toy_envs import (
+    assert_equal,
+    assert_learner_computes_the_behaviour_policy,
+    copies,
+    make_toy_envs,
+    resume_after_stop,
+    toy_config,
+    unrolls_learnt_from,
+)
 
 CPU = torch.device("cpu")
 
@@ -19,17 +27,18 @@ pytestmark = pytest.mark.usefixtures("as_installed")
 
 def make_trainer(config=None, processes=None):
     config = config or toy_config()
-    return RLTrainer(config, CPU, processes, make_games=make_toy_games(config))
+    return RLTrainer(config, CPU, processes, make_envs=make_toy_envs(config))
 
 
-def test_rounds_are_made_of_whole_batches():
+def test_iterations_are_made_of_whole_batches():
     config = toy_config()  # 6 environments and batches of 4: two unrolls each make three batches
-    assert (config.unrolls_per_round, config.updates_per_round, config.frames_per_round) == (2, 3, 60)
-    assert config.rounds == 10
+    schedule = config.schedule
+    assert (schedule.unrolls_per_iteration, schedule.updates_per_iteration, schedule.frames_per_iteration) == (2, 3, 60)
+    assert config.iterations == 10
 
 
 @pytest.mark.parametrize("overlap", [True, False])
-def test_equal_runs_give_equal_bits(overlap):
+def test_runs_are_bitwise_reproducible(overlap):
     config = toy_config(train={"overlap": overlap})
     one, other = make_trainer(config), make_trainer(config)
     for trainer in (one, other):
@@ -40,20 +49,12 @@ def test_equal_runs_give_equal_bits(overlap):
 
 @pytest.mark.parametrize("overlap", [True, False])
 @pytest.mark.parametrize("stop", [1, 3, 4])
-def test_a_run_goes_on_to_the_bit_wherever_it_was_stopped(overlap, stop):
+def test_resuming_is_bit_exact_wherever_a_run_was_stopped(overlap, stop):
     config = toy_config(train={"overlap": overlap})
-    saved = go_on_after_a_stop(lambda: make_trainer(config), stop=stop, rounds=6)
+    saved = resume_after_stop(lambda: make_trainer(config), stop=stop, iterations=6)
     # Unrolls are saved only where some are still to be learnt from.
     assert ("pending" in saved) == (overlap and stop != 4)
-
-
-@pytest.mark.parametrize("memory", ["srwm", "deltanet"])
-def test_the_last_inputs_of_a_convolution_are_saved_with_the_states(memory):
-    agent = {"memory": memory, "memory_options": {"convolution": 4}}
-    saved = go_on_after_a_stop(lambda: make_trainer(toy_config(agent=agent)), stop=3, rounds=5)
-    recent = [tensor for name, tensor in saved["actor-0"].items() if name.endswith("recent")]
-    assert recent
-    assert all(tensor.any() for tensor in recent)
+    assert any(name.startswith("unrolls.") for name in saved["actor-0"]) == (overlap and stop != 4)
 
 
 def test_a_checkpoint_without_one_of_the_actors_is_refused():
@@ -63,58 +64,55 @@ def test_a_checkpoint_without_one_of_the_actors_is_refused():
         make_trainer().load_tensors(saved)
 
 
-def test_what_is_played_while_the_agent_learns_is_one_round_older():
-    for overlap, wanted in ((False, [1.0, 1.0]), (True, [1.0, 4.0])):
-        # Three updates a round; the first round has nothing to learn from before it ends.
+def test_what_is_played_while_the_agent_learns_has_a_policy_lag_of_one_iteration_more():
+    for overlap, expected in ((False, [1.0, 1.0]), (True, [1.0, 4.0])):
+        # Three updates an iteration; the first one has nothing to learn from before it ends.
         trainer = make_trainer(toy_config(train={"overlap": overlap}))
         lags = []
         for step in range(3):
             trainer.train_step(step)
             numbers = trainer.metrics()
             # Where nothing was learnt from, nothing is said of it.
-            if "train/lag" in numbers:
-                lags.append(numbers["train/lag"])
-        assert lags[:2] == wanted
+            if "train/policy_lag" in numbers:
+                lags.append(numbers["train/policy_lag"])
+        assert lags[:2] == expected
 
 
 def test_every_unroll_is_learnt_from_once(monkeypatch):
     config = toy_config(train={"overlap": False})
     trainer = make_trainer(config)
     seen = []
-    monkeypatch.setattr(trainer._learner, "update", lambda rows, version: seen.append(rows.clone()))
+    monkeypatch.setattr(
+        trainer._learner, "update", lambda envs, ends, version: seen.append(torch.stack([envs, ends], dim=-1))
+    )
     for step in range(2):
         trainer.train_step(step)
     for step in range(2):
-        rows = torch.cat(seen[3 * step : 3 * step + 3])
-        assert rows.sort().values.tolist() == list(range(12 * step, 12 * step + 12))
-        assert rows.tolist() != sorted(rows.tolist())
+        unrolls = torch.cat(seen[3 * step : 3 * step + 3]).tolist()
+        in_order = [[env, end] for env in range(6) for end in (10 * step + 5, 10 * step + 10)]
+        assert sorted(unrolls) == in_order
+        assert unrolls != in_order
 
 
 @pytest.mark.parametrize("memory", ["srwm", "deltanet", "sr_deltanet", "fake_srwm", "lstm", "none"])
-def test_the_learner_sees_what_the_actors_saw(memory):
-    """Promise 26: from the stored state and frames it computes the actors' policy, across episode borders."""
+def test_the_learner_observes_what_the_actors_observed(memory, monkeypatch):
     config = toy_config(agent={"memory": memory, "memory_options": {}}, train={"overlap": False})
     trainer = make_trainer(config)
     agent = Agent(config.agent)
     for step in range(3):
         agent.load_state_dict(trainer.model.state_dict())
-        trainer.train_step(step)
-        unroll = trainer._half(step)
+        with monkeypatch.context() as patch:
+            (unroll,) = unrolls_learnt_from(trainer, [step], patch)
         assert unroll.first[:, 1:].any()
-        with torch.no_grad():
-            answers, _ = agent(unroll.frames, unroll.rewards, unroll.first, unroll.state)
-        log_pi = answers.logits[:, :-1].log_softmax(-1).gather(-1, unroll.actions[..., None]).squeeze(-1)
-        torch.testing.assert_close(log_pi, unroll.log_mu, atol=1e-5, rtol=0)
+        assert_learner_computes_the_behaviour_policy(agent, unroll)
 
 
-def test_unrolls_follow_each_other():
+def test_unrolls_follow_each_other(monkeypatch):
     config = toy_config(train={"overlap": False})
-    trainer = make_trainer(config)
-    trainer.train_step(0)
-    room = trainer._half(0)
+    (unroll,) = unrolls_learnt_from(make_trainer(config), [0], monkeypatch)
     size = config.games.num_envs
     # Rows of the second unroll of each environment begin with the last frame of the first.
-    for field in (room.frames, room.rewards, room.first):
+    for field in (unroll.frames, unroll.rewards, unroll.first):
         assert torch.equal(field[:size, -1], field[size:, 0])
 
 
@@ -122,11 +120,11 @@ def test_an_agent_learns_which_actions_bring_rewards():
     config = toy_config(games={"num_envs": 16}, train={"total_frames": 2400, "batch_size": 16})
     trainer = make_trainer(config)
     returns = []
-    for step in range(config.rounds):
+    for step in range(config.iterations):
         trainer.train_step(step)
-        if step in (1, config.rounds - 11, config.rounds - 1):
+        if step in (1, config.iterations - 11, config.iterations - 1):
             returns.append(trainer.metrics()["train/return/maze"])
-    # By chance one action in fifteen is right; two of them take turns, so half can be had without looking.
+    # By chance one action in fifteen is right; two of them alternate, so half can be had without looking.
     assert returns[0] < 1.0
     assert returns[-1] > 2.0
 
@@ -154,7 +152,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run_and_changes_nothing():
         trainer.metrics()
 
 
-def test_a_policy_that_tries_nothing_is_noticed():
+def test_a_policy_that_explores_nothing_is_noticed():
     trainer = make_trainer()
     assert trainer.notice(1, {"train/entropy": 1.0}) is None
     assert "always does the same" in trainer.notice(1, {"train/entropy": 0.001})
@@ -163,5 +161,5 @@ def test_a_policy_that_tries_nothing_is_noticed():
 @pytest.mark.parametrize("name", ["actors", "batch_size"])
 def test_what_processes_cannot_share_is_refused(name):
     config = toy_config(train={name: 3, "actors": 3} if name == "actors" else {name: 3}, games={"num_envs": 6})
-    with pytest.raises(InputError, match=f"{name}=3 cannot be shared by 2 processes"):
+    with pytest.raises(InputError, match=f"{name}: expected a multiple of the 2 processes, got 3"):
         make_trainer(config, Processes(rank=0, count=2))

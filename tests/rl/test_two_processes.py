@@ -1,4 +1,4 @@
-"""Two processes under torchrun: each plays its own environments, and all learn the same."""
+"""Two processes under torchrun: each acts in its own environments, and all learn the same."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_checkpoint_has_the_actors_of_all(seen):
     assert [each["actors"] for each in seen] == [["actor-0", "actor-1"]] * 2
 
 
-def test_a_run_goes_on_to_the_bit_in_all_processes(seen):
+def test_resuming_is_bit_exact_in_all_processes(seen):
     for each in seen:
         resumed, unbroken = each["resumed and unbroken"]
         assert resumed == unbroken
@@ -54,6 +54,6 @@ def test_they_learn_what_one_process_learns_from_all_environments(seen, alone):
 
 
 def test_episodes_are_those_of_all_environments(seen, alone):
-    wanted = alone.metrics()
-    for name in ("frames", "train/episodes", "train/length/maze", "train/lag"):
-        assert seen[0]["metrics"][name] == pytest.approx(wanted[name])
+    expected = alone.metrics()
+    for name in ("frames", "train/episodes", "train/length/maze", "train/policy_lag"):
+        assert seen[0]["metrics"][name] == pytest.approx(expected[name])

@@ -7,7 +7,7 @@ import torch
 from srwm.rl.vtrace import vtrace
 
 
-def by_the_book(log_ratios, rewards, discounts, values, last_value, clip_rho, clip_c, clip_policy_rho):
+def by_the_formula(log_ratios, rewards, discounts, values, last_value, clip_rho, clip_c, clip_policy_rho):
     """v_s = V(x_s) + sum over t >= s of (prod gamma_i c_i) gamma... rho_t delta_t, term by term, for one unroll."""
     steps = len(rewards)
     ratios = np.exp(log_ratios)
@@ -38,8 +38,8 @@ def test_targets_and_advantages_are_those_of_the_formula(steps, clips):
     names = ("clip_rho", "clip_c", "clip_policy_rho")
     found = vtrace(*map(torch.from_numpy, arrays), **dict(zip(names, clips, strict=True)))
     for row in range(3):
-        wanted = by_the_book(*(array[row] for array in arrays), *clips)
-        for own, right in zip(found, wanted, strict=True):
+        expected = by_the_formula(*(array[row] for array in arrays), *clips)
+        for own, right in zip(found, expected, strict=True):
             np.testing.assert_allclose(own[row].numpy(), right, rtol=0, atol=1e-12)
 
 

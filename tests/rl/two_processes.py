@@ -8,24 +8,24 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from rl.toy_games import copies, make_toy_games, toy_config
+from rl.toy_envs import copies, make_toy_envs, toy_config
 from srwm.rl.trainer import RLTrainer
 from srwm.runs import processes as p
 
-# Where a line is logged, several processes learn at once from what they have played: after four rounds here.
+# Where a line is logged, several processes learn at once from what they have played: after four iterations here.
 _TRAIN = {"log_every": 4, "checkpoint_every": 100}
 RUNS = {
-    "one turn": toy_config(train={"batch_size": 12, **_TRAIN}),
-    "two turns": toy_config(games={"num_envs": 12}, train={"batch_size": 6, "turns": 2, **_TRAIN}),
+    "one group": toy_config(train={"batch_size": 12, **_TRAIN}),
+    "two groups": toy_config(games={"num_envs": 12}, train={"batch_size": 6, "rollout_groups": 2, **_TRAIN}),
 }
-"""What is run by one process and by two; an update takes all unrolls of a turn."""
+"""What is run by one process and by two; an update takes all unrolls of a phase."""
 
 
-def run(config, processes=None, *, rounds=range(3), saved=None):
-    trainer = RLTrainer(config, torch.device("cpu"), processes, make_games=make_toy_games(config))
+def run(config, processes=None, *, iterations=range(3), saved=None):
+    trainer = RLTrainer(config, torch.device("cpu"), processes, make_envs=make_toy_envs(config))
     if saved is not None:
         trainer.load_tensors(saved)
-    for step in rounds:
+    for step in iterations:
         trainer.train_step(step)
         if (step + 1) % config.train.log_every == 0:
             trainer.metrics()
@@ -35,12 +35,12 @@ def run(config, processes=None, *, rounds=range(3), saved=None):
 def stop_and_go_on(config, processes):
     """Stop where a line is logged, and go on in new processes; give what came of it, and of a run without a stop."""
     # The main process writes, and all read what it wrote.
-    saved = from_main(copies(run(config, processes, rounds=range(4))), processes)
+    saved = from_main(copies(run(config, processes, iterations=range(4))), processes)
     return [
         {group: {name: t.tolist() for name, t in each.items()} for group, each in copies(trainer).items()}
         for trainer in (
-            run(config, processes, rounds=range(4, 7), saved=saved),
-            run(config, processes, rounds=range(7)),
+            run(config, processes, iterations=range(4, 7), saved=saved),
+            run(config, processes, iterations=range(7)),
         )
     ]
 

@@ -5,7 +5,7 @@ import torch
 
 from srwm.rl.agent import Agent
 from srwm.rl.config import AgentConfig, GamesConfig, RLConfig
-from srwm.rl.model_files import KIND
+from srwm.rl.loading import KIND
 from srwm.runs.config import to_json
 from srwm.runs.model_files import write_model
 from srwm.video import MatrixView, View

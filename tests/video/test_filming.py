@@ -58,5 +58,7 @@ def test_levels_are_drawn_from_their_split_each_once():
 
 @pytest.mark.parametrize("number", [0, 201])
 def test_more_episodes_than_levels_are_refused(number):
-    with pytest.raises(InputError, match=f"{number} episodes; wanted 1 to 200, for so many train levels there are"):
+    with pytest.raises(
+        InputError, match=f"expected 1 to 200 episodes, for so many train levels there are, got {number}"
+    ):
         draw_levels(EASY_SPLITS, "train", number, 0)

@@ -91,7 +91,7 @@ class TestOnGames:
         small = views[5].picture.reshape(64, 8, 64, 8, 3).mean(axis=(1, 3))
         assert np.abs(small - views[5].frame).mean() < 12
 
-    def test_the_likeliest_action_is_taken_unless_actions_are_drawn(self):
+    def test_actions_are_greedy_unless_they_are_drawn(self):
         agent = small_agent()
         assert all(view.action == view.probabilities.argmax() for view in play(agent, "maze", [3], max_steps=9))
         one, again, other = (
@@ -118,8 +118,8 @@ class TestOnGames:
     [
         ({"game": "starpliot"}, "there is no game 'starpliot'; did you mean 'starpilot'?"),
         ({"game": "coinrun", "distribution": "memory"}, "coinrun has no memory distribution"),
-        ({"levels": [0, -1]}, "start_level=-1; wanted a whole number from 0 to"),
-        ({"max_steps": 0}, "max_steps=0; wanted at least 1"),
+        ({"levels": [0, -1]}, "start_level: expected a whole number from 0 to"),
+        ({"max_steps": 0}, "max_steps: expected at least 1"),
     ],
 )
 def test_what_cannot_be_played_is_refused_at_once(arguments, sentence):

@@ -60,10 +60,10 @@ class TestGif:
         assert len(pictures) == 4
         for place, picture in enumerate(pictures):
             size = (round(144 * SCALE), round(96 * SCALE))
-            wanted = np.asarray(Image.fromarray(picture_of(place)).resize(size, Image.Resampling.HAMMING))
-            assert picture.shape == wanted.shape
+            expected = np.asarray(Image.fromarray(picture_of(place)).resize(size, Image.Resampling.HAMMING))
+            assert picture.shape == expected.shape
             # Colours are rounded, and nothing of the frames before is left where the square was.
-            assert np.abs(picture.astype(int) - wanted).max() < 24
+            assert np.abs(picture.astype(int) - expected).max() < 24
 
     def test_it_lasts_as_long_as_it_should_though_gif_counts_in_hundredths(self, tmp_path):
         _, seconds = read_gif(write(tmp_path / "a.gif", number=7, fps=15, times=5))
@@ -167,11 +167,11 @@ class TestEither:
 @pytest.mark.parametrize(
     ("name", "fps", "sentence"),
     [
-        ("a.avi", 15, r"a\.avi ends in '\.avi'; wanted \.mp4 or \.gif"),
-        ("a", 15, r"a ends in ''; wanted \.mp4 or \.gif"),
-        ("a.gif", 51, r"fps=51; wanted 1 to 50 pictures a second for \.gif"),
-        ("a.mp4", 0, r"fps=0; wanted 1 to 120 pictures a second for \.mp4"),
-        ("", 15, r"is a folder; wanted the name of a file"),
+        ("a.avi", 15, r"a\.avi: expected a name that ends in \.mp4 or \.gif, got '\.avi'"),
+        ("a", 15, r"a: expected a name that ends in \.mp4 or \.gif, got ''"),
+        ("a.gif", 51, r"fps: expected 1 to 50 frames a second for \.gif, got 51"),
+        ("a.mp4", 0, r"fps: expected 1 to 120 frames a second for \.mp4, got 0"),
+        ("", 15, r"expected the name of a file"),
     ],
 )
 def test_what_cannot_be_a_video_is_refused(tmp_path, name, fps, sentence):

@@ -1,12 +1,12 @@
-"""How fast an agent plays and learns on this machine."""
+"""How fast an agent acts and learns on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from srwm.rl.recipes import RECIPES
-from srwm.rl.train import loop_options
 from srwm.rl.trainer import RLTrainer
+from srwm.rl.training_run import loop_options
 
 from ._training import bench_training
 
@@ -14,7 +14,7 @@ from ._training import bench_training
 def bench_rl(
     recipes: Sequence[str], device_name: str, assignments: Sequence[str], json_path: Path | None, budget_s: float = 10.0
 ) -> int:
-    """Time whole rounds of recipes, in turns: games, actions and updates.
+    """Time whole iterations of recipes, interleaved: environments, actions and updates.
 
     Args:
         recipes: names of recipes of games.
@@ -31,7 +31,7 @@ def bench_rl(
         RECIPES,
         make_trainer=lambda config, device: RLTrainer(replace(config, seed=0), device),
         loop_options=loop_options,
-        title="Playing and learning, whole rounds",
+        title="Acting and learning, whole iterations",
         device_name=device_name,
         assignments=assignments,
         json_path=json_path,

@@ -18,7 +18,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     for name, what, run in (
         ("fewshot", "the whole training step of recipes, in turns, on random images", _bench_fewshot),
         ("sequential", "the whole training step of recipes of streams, in turns, on random images", _bench_sequential),
-        ("rl", "whole rounds of recipes of games, playing and learning, in turns", _bench_rl),
+        ("rl", "whole iterations of recipes of games, acting and learning, interleaved", _bench_rl),
     ):
         text = f"Time {what}."
         subject = _subject(bench, subjects, name, text, run)

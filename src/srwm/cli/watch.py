@@ -17,7 +17,7 @@ Beside the game stand the return, the reward, the value that the agent expects, 
 rates (the mean of the heads, in a band of one standard deviation) and the norm of the change that the layer has made to
 its weights since the episode began; below it the probability of each action. The curves show the last 150 steps.
 
-The agent takes the likeliest action; with --sample it draws from its policy. The end of each episode stays for a
+The agent takes greedy actions; with --sample it draws from its policy. The end of each episode stays for a
 second. Ctrl-C ends the video there, and keeps it.
 
   srwm watch runs/my-run                                  # one episode on a test level, as RUN/watch-GAME.mp4
@@ -51,7 +51,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     watch.add_argument("--seed", type=int, default=0, help="which levels, and actions with --sample (default: 0)")
     watch.add_argument("--episodes", type=int, default=1, metavar="N", help="how many (default: 1)")
     watch.add_argument("--max-steps", type=int, metavar="N", help="end the video after so many steps in all")
-    watch.add_argument("--sample", action="store_true", help="draw actions from the policy, not the likeliest one")
+    watch.add_argument("--sample", action="store_true", help="draw actions from the policy, not the greedy ones")
     watch.add_argument(
         "--out",
         type=Path,
@@ -69,7 +69,7 @@ def _watch(args: argparse.Namespace) -> int:
     import numpy as np
     from rich.console import Console
 
-    from srwm.rl.model_files import load_agent
+    from srwm.rl.loading import load_agent
     from srwm.runs.devices import choose_device
     from srwm.runs.stop_signal import StopSignal
     from srwm.video import film
@@ -115,7 +115,7 @@ def _watch(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot be, in the words of the command line."""
     from srwm.errors import InputError
-    from srwm.rl.model_files import KIND
+    from srwm.rl.loading import KIND
     from srwm.rl.procgen.options import MAX_LEVEL
     from srwm.runs.model_files import kind_of
 
@@ -128,16 +128,16 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--level and --split do not go together; choose one")
     for option, value in (("--episodes", args.episodes), ("--max-steps", args.max_steps), ("--fps", args.fps)):
         if value is not None and value < 1:
-            raise InputError(f"{option} {value}; wanted at least 1")
+            raise InputError(f"{option}: expected at least 1, got {value}")
     if args.level is not None and not 0 <= args.level <= MAX_LEVEL - args.episodes:
-        raise InputError(f"--level {args.level}; wanted 0 to {MAX_LEVEL - args.episodes}")
+        raise InputError(f"--level: expected 0 to {MAX_LEVEL - args.episodes}, got {args.level}")
     if not 0 <= args.seed < 2**63:
-        raise InputError(f"--seed {args.seed}; wanted 0 or more, and less than 2**63")
+        raise InputError(f"--seed: expected 0 or more, and less than 2**63, got {args.seed}")
 
 
 def _levels(args: argparse.Namespace, config: "RLConfig") -> list[int]:
     """Find the level of each episode."""
-    from srwm.rl.train import level_splits
+    from srwm.rl.training_run import level_splits
     from srwm.video import draw_levels
 
     if args.level is not None:

@@ -7,8 +7,8 @@ import srwm
 from srwm.errors import InputError
 from srwm.fewshot import load_model
 from srwm.fewshot.loading import KIND as FEW_SHOT
-from srwm.rl.model_files import KIND as REINFORCEMENT_LEARNING
-from srwm.rl.model_files import load_agent
+from srwm.rl.loading import KIND as REINFORCEMENT_LEARNING
+from srwm.rl.loading import load_agent
 from srwm.runs.atomic import failures_as_sentences, write_atomically
 from srwm.runs.json_objects import json_bytes
 from srwm.runs.model_files import kind_of

@@ -170,7 +170,7 @@ class SourcedStreamStep(StreamStep):
 
 
 class AgentStep(Step):
-    """Sees a frame and the reward that came with it, and says what to do."""
+    """Policy and value for a frame and the reward that came with it."""
 
     def __init__(self, agent: Agent) -> None:
         agent = _own(agent)
@@ -183,11 +183,11 @@ class AgentStep(Step):
             [
                 Slot("frame", torch.uint8, FRAME_SHAPE, "pixels, 0 to 255, [height, width, channels]"),
                 Slot("reward", torch.float32, (), "what came with the frame; the agent clamps it to [-1, 1]"),
-                Slot("first", torch.bool, (), "whether an episode begins: the state is then made new before the step"),
+                Slot("first", torch.bool, (), "whether an episode begins: the state is then reset before the step"),
             ],
             [
                 Slot("logits", torch.float32, (NUM_ACTIONS,), "unnormalised log-probabilities of the actions"),
-                Slot("value", torch.float32, (), "how much reward the agent expects"),
+                Slot("value", torch.float32, (), "the return that the agent expects"),
             ],
             "It says what to do after a frame of a game.",
             {
@@ -198,10 +198,10 @@ class AgentStep(Step):
         self.model = agent
 
     def forward(self, frame: Tensor, reward: Tensor, first: Tensor, state: Named) -> tuple[Tensor, Tensor, Named]:
-        """Look, and say what to do."""
+        """Compute policy and value."""
         old = self.slots.state(state, frame.shape[0])
-        answers, new = self.model(frame[:, None], reward[:, None], first[:, None], old)
-        return answers.logits[:, 0], answers.values[:, 0], self.slots.named(new)
+        output, new = self.model(frame[:, None], reward[:, None], first[:, None], old)
+        return output.logits[:, 0], output.values[:, 0], self.slots.named(new)
 
     def examples(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """Draw frames and rewards, some at the start of an episode."""

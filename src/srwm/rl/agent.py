@@ -1,4 +1,4 @@
-"""The agent: what it sees goes through the encoder and the memory to a policy and a value."""
+"""The agent: an encoder, a memory, and heads for the policy and the value."""
 
 from typing import Any, NamedTuple
 
@@ -14,21 +14,21 @@ from .config import AgentConfig
 from .procgen import FRAME_SHAPE, NUM_ACTIONS
 
 _FRAMES_AT_ONCE = 128
-"""Where no gradient is wanted, a CPU looks at so many frames at once: what passes between the layers stays in its
+"""Without gradients a CPU encodes so many frames at once: what passes between the layers stays in its
 cache, which makes it twice as fast as with a thousand. An exported program has no such parts: it takes any number."""
 
 
-class Answers(NamedTuple):
-    """What an agent says at each step."""
+class PolicyOutput(NamedTuple):
+    """Policy and value at each step."""
 
     logits: Float[Tensor, "b t actions"]
     """Unnormalised log-probabilities of the actions."""
     values: Float[Tensor, "b t"]
-    """How much reward it expects."""
+    """The return that the agent expects."""
 
 
 class Agent(nn.Module):
-    """IMPALA's network with a memory between its vision and its policy (paper, section 4.3).
+    """IMPALA's network with a memory between its encoder and its policy (paper, section 4.3).
 
     The reward that came with a frame, clamped to [-1, 1], stands beside the frame's features.
 
@@ -42,16 +42,16 @@ class Agent(nn.Module):
     Example:
         >>> agent = Agent(AgentConfig())
         >>> frames = torch.randint(256, (2, 7, 64, 64, 3), dtype=torch.uint8)
-        >>> answers, state = agent(frames, torch.zeros(2, 7), torch.zeros(2, 7, dtype=torch.bool))
-        >>> answers.logits.shape
+        >>> output, state = agent(frames, torch.zeros(2, 7), torch.zeros(2, 7, dtype=torch.bool))
+        >>> output.logits.shape
         torch.Size([2, 7, 15])
     """
 
     def __init__(self, config: AgentConfig, num_actions: int = NUM_ACTIONS) -> None:
         super().__init__()
         self.config = config
-        size = FRAME_SHAPE[0] // config.shrink
-        self.vision = Impala(frame_size=size, channels=config.channels, feature_size=config.feature_size)
+        size = FRAME_SHAPE[0] // config.downsample
+        self.encoder = Impala(frame_size=size, channels=config.channels, feature_size=config.feature_size)
         self.memory = SequenceModel(
             config.feature_size + 1,
             memory=config.memory,
@@ -72,44 +72,44 @@ class Agent(nn.Module):
         state: SequenceState | None = None,
         *,
         autocast: torch.dtype | None = None,
-    ) -> tuple[Answers, SequenceState]:
-        """Look at some steps of some games.
+    ) -> tuple[PolicyOutput, SequenceState]:
+        """Compute policy and value for some steps of some episodes.
 
         Args:
-            frames: what is seen, 0 to 255, pixel by pixel as the games draw it.
+            frames: observations, 0 to 255, pixel by pixel as the games draw them.
             rewards: what came with each frame.
-            first: where an episode begins; the state is made new there.
+            first: where an episode begins; the state is reset there.
             state: what an earlier call returned; None is new.
             autocast: the dtype of the encoder, where it is not that of its weights.
 
         Returns:
-            What the agent says at each step, and the state after the last one.
+            Policy and value at each step, and the state after the last one.
         """
         pixels = frames.flatten(0, 1)
         with torch.autocast(frames.device.type, autocast, enabled=autocast is not None):
-            no_record = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
-            if frames.device.type == "cpu" and no_record:
+            no_grad = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+            if frames.device.type == "cpu" and no_grad:
                 parts = pixels.split(_FRAMES_AT_ONCE)
-                features = torch.cat([self._see(part, autocast or rewards.dtype) for part in parts])
+                features = torch.cat([self._encode(part, autocast or rewards.dtype) for part in parts])
             else:
-                features = self._see(pixels, autocast or rewards.dtype)
+                features = self._encode(pixels, autocast or rewards.dtype)
         features = features.to(rewards.dtype).unflatten(0, frames.shape[:2])
-        h, state = self._remember(torch.cat((features, rewards.clamp(-1, 1)[..., None]), dim=-1), first, state)
-        return Answers(self.policy(h), self.value(h).squeeze(-1)), state
+        h, state = self._recur(torch.cat((features, rewards.clamp(-1, 1)[..., None]), dim=-1), first, state)
+        return PolicyOutput(self.policy(h), self.value(h).squeeze(-1)), state
 
     def initial_state(self, batch_size: int) -> SequenceState:
         """Return the state of `batch_size` new episodes, on the device of the weights."""
         return self.memory.initial_state(batch_size, self.policy.weight.device)
 
-    def _see(self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype) -> Float[Tensor, "n features"]:
+    def _encode(self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype) -> Float[Tensor, "n features"]:
         # In this layout no pixel moves in memory.
         images = pixels.permute(0, 3, 1, 2).to(dtype) / 255
-        if self.config.shrink > 1:
-            images = F.avg_pool2d(images, self.config.shrink)
-        features: Tensor = self.vision(images)
+        if self.config.downsample > 1:
+            images = F.avg_pool2d(images, self.config.downsample)
+        features: Tensor = self.encoder(images)
         return features
 
-    def _remember(self, x: Tensor, first: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def _recur(self, x: Tensor, first: Tensor, state: Any) -> tuple[Tensor, Any]:
         if not self.config.detach_every_step:
             return self.memory(x, state, reset=first)
         hs = []

@@ -1,11 +1,12 @@
 """What a run on games is made of: the games, the agent, the algorithm, the optimiser and the training."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srwm.nn.sequence_model import Memory
 from srwm.runs.config import at_least
+
+from .staggered import RolloutSchedule
 
 Distribution = Literal["easy", "hard", "memory"]
 """How ProcGen makes its levels."""
@@ -37,8 +38,8 @@ class AgentConfig:
 
     channels: tuple[int, ...] = (16, 32, 32)
     """Channels of each stage of the encoder; these are IMPALA's "large" network."""
-    shrink: int = 1
-    """How many pixels are averaged in each direction before the agent looks; 2 is a quarter of the work, for a CPU."""
+    downsample: int = 1
+    """How many pixels are averaged in each direction before the encoder; 2 is a quarter of the work, for a CPU."""
     feature_size: int = 256
     """Features of a frame."""
     memory: Memory = "srwm"
@@ -60,8 +61,8 @@ class AgentConfig:
     def __post_init__(self) -> None:
         sizes = ("feature_size", "hidden_size", "num_layers", "num_heads")
         at_least(1, **{name: getattr(self, name) for name in sizes})
-        if self.shrink not in (1, 2, 4, 8, 16):
-            raise ValueError(f"shrink={self.shrink}; wanted 1, 2, 4, 8 or 16")
+        if self.downsample not in (1, 2, 4, 8, 16):
+            raise ValueError(f"downsample: expected 1, 2, 4, 8 or 16, got {self.downsample}")
         if self.memory not in ("lstm", "none") and self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
 
@@ -73,7 +74,7 @@ class AlgorithmConfig:
     unroll_length: int = 50
     """Steps of an unroll, the span of backpropagation; 100 in the paper's memory games."""
     discount: float = 0.99
-    """Worth of a reward one step later."""
+    """Discount factor (gamma) of rewards."""
     entropy_cost: float = 0.01
     """Weight of the entropy of the policy."""
     value_cost: float = 0.5
@@ -89,7 +90,7 @@ class AlgorithmConfig:
         at_least(1, unroll_length=self.unroll_length)
         at_least(0, entropy_cost=self.entropy_cost, value_cost=self.value_cost)
         if not 0 <= self.discount <= 1:
-            raise ValueError(f"discount={self.discount}; wanted 0 to 1")
+            raise ValueError(f"discount: expected 0 to 1, got {self.discount}")
 
 
 @dataclass(frozen=True)
@@ -108,17 +109,17 @@ class RMSpropConfig:
     def __post_init__(self) -> None:
         at_least(0, learning_rate=self.learning_rate, eps=self.eps)
         if not 0 <= self.alpha < 1:
-            raise ValueError(f"alpha={self.alpha}; wanted 0 or more and less than 1")
+            raise ValueError(f"alpha: expected 0 or more and less than 1, got {self.alpha}")
         if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError(f"clip_norm={self.clip_norm}; wanted more than 0, or none")
+            raise ValueError(f"clip_norm: expected more than 0 or none, got {self.clip_norm}")
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class RLTrainConfig:
     """How long, how much at once, and how often to look.
 
-    A round is one unroll of every environment, or as many as make up whole batches, and the updates from it. It has one
-    turn or several: after a turn there are new weights.
+    An iteration is one unroll of every environment, or as many as make up whole batches, and the updates from it. It
+    has as many phases as there are `rollout_groups`: after each phase there are new weights.
     """
 
     total_frames: int = 300_000_000
@@ -126,34 +127,36 @@ class TrainConfig:
     batch_size: int = 32
     """Unrolls of an update, over all processes."""
     overlap: bool = True
-    """Whether the next turn is played while the unrolls of the last one are learnt from, with the weights of before:
-    faster on a GPU, and the policy is one turn older. Either way equal runs give equal bits."""
-    turns: int | None = 1
-    """Turns of a round; none for one with each update, where the environments can be parted so. With several, the
-    environments are as many groups, and the unrolls of one group end with each turn: they are learnt from at once, not
-    when all have ended, so that the policy that played them is less old."""
+    """Whether the next phase is played while the unrolls of the last one are learnt from, with the weights of before:
+    faster on a GPU, with a policy lag of one phase more. Either way runs are bitwise reproducible."""
+    rollout_groups: int | None = 1
+    """Staggered rollouts: groups of environments whose unrolls end one after the other; none for one with each update,
+    where the environments can be parted so. The unrolls of a group are learnt from as soon as they end, and all
+    environments go on with the new weights: less policy lag."""
     actors: int = 2
-    """Sets of environments that step together: while one is waiting for its actions another plays."""
+    """Sets of environments that step together: while those of one wait for their actions, another's step."""
     executor: Literal["local", "ray"] = "local"
-    """Who plays: threads of this process, or the machines of a Ray cluster, each actor on its own."""
+    """Where actors run: threads of this process, or the machines of a Ray cluster, each actor on its own."""
     ray_address: str = "auto"
     """Address of the cluster: auto, or HOST:PORT of one of its machines."""
     threads: int = 0
-    """Threads that step the games, over all groups; 0 for one less than there are cores."""
+    """Threads that step the environments, over all actors; 0 for one less than there are cores."""
     precision: Literal["float32", "tf32", "bfloat16"] = "bfloat16"
     """Arithmetic on a GPU: full float32; tensor cores (tf32); or bfloat16 in the encoder and tf32 elsewhere."""
     deterministic: bool = True
-    """Whether equal runs give equal bits on a GPU, too, at some cost in speed."""
+    """Whether runs are bitwise reproducible on a GPU, too, at some cost in speed."""
     log_every: int = 10
-    """Rounds between two lines of metrics."""
+    """Iterations between two lines of metrics."""
     checkpoint_every: int = 500
-    """Rounds between two checkpoints, environments included."""
+    """Iterations between two checkpoints, environments included."""
     test_levels: int = 200
-    """Levels of each split that are played at the end."""
+    """Levels of each split on which the agent is tested at the end."""
 
     def __post_init__(self) -> None:
         names = ("total_frames", "batch_size", "actors", "log_every", "checkpoint_every", "test_levels")
-        at_least(1, **{name: getattr(self, name) for name in names}, turns=1 if self.turns is None else self.turns)
+        at_least(1, **{name: getattr(self, name) for name in names})
+        if self.rollout_groups is not None:
+            at_least(1, rollout_groups=self.rollout_groups)
         at_least(0, threads=self.threads)
 
 
@@ -173,12 +176,12 @@ class RLConfig:
     """V-trace and its losses."""
     optimizer: RMSpropConfig = field(default_factory=RMSpropConfig)
     """RMSprop and its learning rate."""
-    train: TrainConfig = field(default_factory=TrainConfig)
+    train: RLTrainConfig = field(default_factory=RLTrainConfig)
     """How long, how much at once, and how often to look."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**31")
+            raise ValueError(f"seed: expected 0 or more and less than 2**31, got {self.seed}")
         if self.games.num_envs % self.train.actors:
             raise ValueError(f"num_envs={self.games.num_envs} cannot be shared by {self.train.actors} actors alike")
         if self.games.num_envs // self.train.actors % len(self.games.names):
@@ -186,62 +189,23 @@ class RLConfig:
                 f"num_envs={self.games.num_envs} cannot be shared by {self.train.actors} actors with as many of each "
                 f"of {len(self.games.names)} games; choose a multiple of {self.train.actors * len(self.games.names)}"
             )
-        if problem := self._problem_of(self.turns):
-            raise ValueError(f"turns={self.turns} {problem}")
-
-    def _problem_of(self, turns: int) -> str | None:
-        """Why so many turns cannot be taken alike; None if they can."""
-        batch_size, steps = self.train.batch_size, self.algorithm.unroll_length
-        if turns == 1:
-            return None
-        if self.envs_per_actor % turns:
-            return f"does not divide the environments of an actor ({self.envs_per_actor})"
-        if self.games.num_envs // turns % batch_size:
-            return (
-                f"gives {self.games.num_envs // turns} unrolls a turn, no multiple of batch_size={batch_size}; choose "
-                "a divisor of num_envs / batch_size, or none"
-            )
-        return f"is more than an unroll has steps ({steps})" if turns > steps else None
+        if problem := self.schedule.problem:
+            raise ValueError(f"rollout_groups={self.schedule.groups} {problem}")
 
     @property
-    def turns(self) -> int:
-        """Turns of a round: `train.turns`, or as many as can be where it leaves that open."""
-        if self.train.turns is not None:
-            return self.train.turns
-        return max(turns for turns in range(1, self.updates_per_round + 1) if self._problem_of(turns) is None)
+    def schedule(self) -> RolloutSchedule:
+        """When which environments end their unrolls."""
+        groups = self.train.rollout_groups
+        schedule = RolloutSchedule(
+            num_envs=self.games.num_envs,
+            actors=self.train.actors,
+            batch_size=self.train.batch_size,
+            unroll_length=self.algorithm.unroll_length,
+            groups=groups or 1,
+        )
+        return schedule.with_most_groups() if groups is None else schedule
 
     @property
-    def envs_per_actor(self) -> int:
-        """Environments of each actor."""
-        return self.games.num_envs // self.train.actors
-
-    @property
-    def unrolls_per_round(self) -> int:
-        """How often every environment plays an unroll in a round: often enough for whole batches."""
-        return math.lcm(self.games.num_envs, self.train.batch_size) // self.games.num_envs
-
-    @property
-    def frames_per_round(self) -> int:
-        """Steps of all environments in a round."""
-        return self.unrolls_per_round * self.games.num_envs * self.algorithm.unroll_length
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of the whole run."""
-        return -(-self.train.total_frames // self.frames_per_round)
-
-    @property
-    def updates_per_round(self) -> int:
-        """Updates of the weights in a round."""
-        return self.unrolls_per_round * self.games.num_envs // self.train.batch_size
-
-    @property
-    def envs_per_group(self) -> int:
-        """Environments of an actor whose unrolls end with the same turn."""
-        return self.envs_per_actor // self.turns
-
-    @property
-    def ends_of_turns(self) -> list[int]:
-        """After how many steps of a round each of its turns ends; alike as nearly as they can be."""
-        turns, steps = self.turns, self.algorithm.unroll_length
-        return [steps * (turn + 1) // turns for turn in range(turns)]
+    def iterations(self) -> int:
+        """Iterations of the whole run."""
+        return -(-self.train.total_frames // self.schedule.frames_per_iteration)

@@ -1,4 +1,4 @@
-"""Testing an agent by the book: every level of every split once, the likeliest action always, rewards as they are."""
+"""Testing an agent by the standard protocol: every level of every split once, greedy actions, unclipped rewards."""
 
 import functools
 import os
@@ -19,7 +19,7 @@ from .procgen.scores import aggregate
 
 
 @runtime_checkable
-class Play(Protocol):
+class EpisodeEnv(Protocol):
     """Environments that each play one episode; `LevelPools` and `RandomEpisodes` are such."""
 
     num_envs: int
@@ -28,7 +28,7 @@ class Play(Protocol):
     finished: Bool[np.ndarray, "n"]
 
     def observe(self) -> Observation:
-        """Give what is seen."""
+        """Give the observations."""
 
     def act(self, actions: Integer[np.ndarray, "n"]) -> None:
         """Step every environment whose episode is not over."""
@@ -36,7 +36,7 @@ class Play(Protocol):
 
 @dataclass(frozen=True)
 class SplitResult:
-    """What an agent reached on one range of levels."""
+    """Returns and score of an agent on one range of levels."""
 
     levels: tuple[int, int]
     """The first level and the number of levels."""
@@ -64,10 +64,10 @@ def evaluate(
     threads: int = 0,
     console: Console | None = None,
 ) -> dict[str, SplitResult]:
-    """Play every level of some splits.
+    """Play every level of some splits with greedy actions.
 
     Args:
-        agent: who plays, on its device.
+        agent: the policy, on its device.
         games: what is played.
         distribution: how levels are made.
         splits: ranges of levels by name.
@@ -78,7 +78,7 @@ def evaluate(
         console: is told what is being played.
 
     Raises:
-        InputError: if the games do not have the distribution, or ProcGen is not there.
+        InputError: if the games do not have the distribution, or ProcGen is not installed.
     """
     threads = threads or os.cpu_count() or 1
     results = {}
@@ -86,34 +86,34 @@ def evaluate(
         if console is not None:
             console.print(f"Playing levels {levels} ({name})", highlight=False)
         options = PoolOptions(tuple(games), len(games), distribution=distribution)
-        play: LevelPools | RandomEpisodes
+        envs: LevelPools | RandomEpisodes
         if random_episodes is None:
-            play = LevelPools(games, levels, options, threads=threads)
+            envs = LevelPools(games, levels, options, threads=threads)
         else:
-            play = RandomEpisodes(games, distribution, levels, random_episodes, seed=seed, threads=threads)
-        with play:
-            play_out(agent, play)
-        returns = {game: play.returns[i :: len(games)].tolist() for i, game in enumerate(games)}
-        lengths = {game: float(play.lengths[i :: len(games)].mean()) for i, game in enumerate(games)}
+            envs = RandomEpisodes(games, distribution, levels, random_episodes, seed=seed, threads=threads)
+        with envs:
+            run_episodes(agent, envs)
+        returns = {game: envs.returns[i :: len(games)].tolist() for i, game in enumerate(games)}
+        lengths = {game: float(envs.lengths[i :: len(games)].mean()) for i, game in enumerate(games)}
         score = aggregate({game: float(np.mean(each)) for game, each in returns.items()}, distribution)
         results[name] = SplitResult((levels.start, levels.count), returns, lengths, score)
     return results
 
 
 @torch.no_grad()
-def play_out(agent: Agent, play: Play) -> None:
-    """Play until every episode is over, always with the likeliest action."""
+def run_episodes(agent: Agent, envs: EpisodeEnv) -> None:
+    """Act greedily until every episode is over."""
     device = agent.policy.weight.device
-    rows = np.arange(play.num_envs)
-    state: Any = agent.initial_state(play.num_envs)
-    actions = np.zeros(play.num_envs, np.int32)
+    rows = np.arange(envs.num_envs)
+    state: Any = agent.initial_state(envs.num_envs)
+    actions = np.zeros(envs.num_envs, np.int32)
     while len(rows):
-        seen = (torch.from_numpy(np.ascontiguousarray(part[rows])).to(device) for part in play.observe())
-        frames, rewards, first = seen
-        answers, state = agent(frames[:, None], rewards[:, None], first.bool()[:, None], state)
-        actions[rows] = answers.logits[:, 0].argmax(-1).cpu().numpy()
-        play.act(actions)
-        still = ~play.finished[rows]
+        observations = (torch.from_numpy(np.ascontiguousarray(part[rows])).to(device) for part in envs.observe())
+        frames, rewards, first = observations
+        output, state = agent(frames[:, None], rewards[:, None], first.bool()[:, None], state)
+        actions[rows] = output.logits[:, 0].argmax(-1).cpu().numpy()
+        envs.act(actions)
+        still = ~envs.finished[rows]
         if not still.all():
             # Only those that go on are computed for.
             kept = torch.from_numpy(np.flatnonzero(still)).to(device)
@@ -159,7 +159,7 @@ class RandomEpisodes:
         )
 
     def observe(self) -> Observation:
-        """Give what is seen; of finished environments it means nothing."""
+        """Give the observations; of finished environments they mean nothing."""
         return self._pool.observe()
 
     def act(self, actions: Integer[np.ndarray, "n"]) -> None:

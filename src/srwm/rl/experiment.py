@@ -1,4 +1,4 @@
-"""Reinforcement learning as one kind of run among others."""
+"""Reinforcement learning as one kind of experiment among others."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,18 +17,18 @@ from srwm.runs.model_files import write_model
 from srwm.runs.results import require
 
 from .evaluation import evaluate
+from .loading import KIND, load_agent
 from .metrics import charts, measures
-from .model_files import KIND, load_agent
 from .recipes import RECIPES
-from .tables import Figures, read_splits, result_table, returns_table
-from .train import level_splits, to_json, train_run
+from .tables import PaperReturns, read_splits, result_table, returns_table
+from .training_run import level_splits, to_json, train_run
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
     """Test an agent; see `Kind.evaluate`. With `--episodes` on levels drawn at random, as the authors did."""
     options.refuse(("sets", "shots", "source", "invert"), f"is for few-shot models; {name} plays games")
     if options.episodes is not None and options.episodes < 1:
-        raise InputError(f"--episodes {options.episodes}; wanted at least 1")
+        raise InputError(f"--episodes: expected at least 1, got {options.episodes}")
     agent, config = load_agent(name, choose_device(options.device))
     splits = level_splits(config).named()
     if options.split is None:
@@ -46,7 +46,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
     )
     splits_content = to_json(tested)
     content = {"model": name, "games": dataclasses.asdict(config.games), "splits": splits_content}
-    return content, returns_table(f"{name}: mean returns", splits_content, _figures(config.recipe))
+    return content, returns_table(f"{name}: mean returns", splits_content, _paper_returns(config.recipe))
 
 
 def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
@@ -73,15 +73,15 @@ def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, lice
     write_model(agent, out, kind=KIND, config=config_to_json(config), half=half, measured=measured, card=card)
 
 
-def _figures(recipe: str) -> Figures:
-    return RECIPES[recipe].figures if recipe in RECIPES else {}
+def _paper_returns(recipe: str) -> PaperReturns:
+    return RECIPES[recipe].paper_returns if recipe in RECIPES else {}
 
 
 REINFORCEMENT_LEARNING = Kind(
     KIND,
     RECIPES,
     train_run,
-    lambda result: result_table(result, _figures(result["recipe"])),
+    lambda result: result_table(result, _paper_returns(result["recipe"])),
     evaluate_model,
     export_run,
     measures,

@@ -1,4 +1,4 @@
-"""The learner: one update of the agent from a batch of unrolls, recorded in a CUDA graph on a GPU."""
+"""The learner: one update of the agent from a batch of unrolls, one CUDA graph on a GPU."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,9 +15,9 @@ from .agent import Agent
 from .config import RLConfig
 from .losses import actor_critic_losses
 from .rmsprop import RMSprop
-from .unroll import Unroll, take_rows
+from .rollout_buffer import RolloutBuffer
 
-MEASURED = ("loss", "policy_loss", "value_loss", "entropy", "lag", "gradient_norm", "updates")
+METRICS = ("loss", "policy_loss", "value_loss", "entropy", "policy_lag", "gradient_norm", "updates")
 """What each update adds up."""
 
 
@@ -27,7 +27,7 @@ class Learner:
     Args:
         agent: what is trained.
         config: losses, optimiser and how long.
-        played: room for the unrolls of two turns, from which updates take their batches.
+        buffer: from which updates take their batches.
         device: where all of it is.
         processes: this process among those of a `torchrun`.
         autocast: the dtype of the encoder, where it is not that of its weights.
@@ -37,35 +37,38 @@ class Learner:
         self,
         agent: Agent,
         config: RLConfig,
-        played: Unroll,
+        buffer: RolloutBuffer,
         *,
         device: torch.device,
         processes: Processes,
         autocast: torch.dtype | None = None,
     ) -> None:
         self.agent, self.config = agent, config
-        self._played, self._processes, self._autocast = played, processes, autocast
+        self._buffer, self._processes, self._autocast = buffer, processes, autocast
         optimizer = config.optimizer
         self._rmsprop = RMSprop(agent.named_parameters(), alpha=optimizer.alpha, eps=optimizer.eps)
         self._watch = GradientWatch(agent.named_parameters(), device)
-        self._total = config.rounds * config.updates_per_round
+        self._total = config.iterations * config.schedule.updates_per_iteration
         self.updates = torch.zeros((), dtype=torch.int64, device=device)
-        self.sums = torch.zeros(len(MEASURED), dtype=torch.float64, device=device)
-        self._rows = torch.zeros(config.train.batch_size // processes.count, dtype=torch.int64, device=device)
-        self._version = torch.zeros((), dtype=torch.float64, device=device)
+        self.sums = torch.zeros(len(METRICS), dtype=torch.float64, device=device)
+        batch_size = config.train.batch_size // processes.count
+        self._envs, self._ends = torch.zeros(2, batch_size, dtype=torch.int64, device=device)
+        self._policy_version = torch.zeros((), dtype=torch.float64, device=device)
         self._run: Callable[[], None] = self._update
         if device.type == "cuda":
             self._run = self._record()
 
-    def update(self, rows: Int[Tensor, "b"], version: Float[Tensor, ""]) -> None:
-        """Learn from some of the unrolls; on a GPU it may still be under way afterwards.
+    def update(self, envs: Int[Tensor, "b"], ends: Int[Tensor, "b"], policy_version: Float[Tensor, ""]) -> None:
+        """Learn from a batch of unrolls; on a GPU it may still be under way afterwards.
 
         Args:
-            rows: which of them, as many as a batch has.
-            version: updates that had been done when they were played, on average over the turns that took.
+            envs: the environment of each unroll.
+            ends: the time at which each ended.
+            policy_version: updates that had been done when they were played, on average over their phases.
         """
-        self._rows.copy_(rows)
-        self._version.copy_(version)
+        self._envs.copy_(envs)
+        self._ends.copy_(ends)
+        self._policy_version.copy_(policy_version)
         self._run()
 
     def check(self) -> None:
@@ -85,18 +88,18 @@ class Learner:
         }
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Take back what `tensors` gave, in place: a recorded update holds on to the tensors' memory."""
+        """Take back what `tensors` gave, in place: a CUDA graph holds on to the tensors' memory."""
         restore_group(self.agent.state_dict(), groups, "weights")
         restore_group({"updates": self.updates, **self._rmsprop.squares}, groups, "optimizer")
         restore_group({"sums": self.sums}, groups, "metrics")
 
     def _update(self) -> None:
-        """One update, from unrolls to new weights, without looking at any value."""
-        unroll = take_rows(self._played, self._rows)
+        """One update, from unrolls to new weights, without waiting for the device."""
+        unroll = self._buffer.unrolls(self._envs, self._ends)
         self._rmsprop.zero_grad()
-        seen = (unroll.frames, unroll.rewards, unroll.first)
-        answers, _ = self.agent(*seen, unroll.state, autocast=self._autocast)
-        losses = actor_critic_losses(answers, unroll, self.config.algorithm)
+        observations = (unroll.frames, unroll.rewards, unroll.first)
+        output, _ = self.agent(*observations, unroll.state, autocast=self._autocast)
+        losses = actor_critic_losses(output, unroll, self.config.algorithm)
         losses.total.backward()
         average_gradients(self.agent.parameters(), self._processes)
         is_bad = self._watch.observe(self.updates, losses.total) > 0
@@ -108,12 +111,12 @@ class Learner:
         rate = self.config.optimizer.learning_rate * (1 - self.updates / self._total).clamp(min=0.0)
         self._rmsprop.step(rate, scale, is_bad)
         steps = unroll.actions.numel()
-        lag = (self.updates - self._version).to(norm.dtype)
+        lag = (self.updates - self._policy_version).to(norm.dtype)
         self.sums.add_(torch.stack([*(loss.detach() / steps for loss in losses), lag, norm, torch.ones_like(norm)]))
         self.updates.add_(1)
 
     def _record(self) -> Callable[[], None]:
-        """Record the update, and leave everything as it was before."""
+        """Capture the update in a CUDA graph, and leave everything as it was before."""
         before = {
             group: {name: tensor.clone() for name, tensor in tensors.items()}
             for group, tensors in self.tensors().items()

@@ -11,7 +11,7 @@ from srwm.runs.metrics import read_metrics
 from srwm.runs.pictures import calm, legend, new_figure, write
 from srwm.runs.run_folder import RunFolder
 
-from .model_files import KIND
+from .loading import KIND
 
 _RETURN = "train/return/"
 _PANEL, _MOST_COLUMNS = (4.4, 3.0), 3

@@ -1,7 +1,7 @@
-"""Playing on other machines: each actor is an actor of a Ray cluster, with its games and a copy of the agent.
+"""Acting on other machines: each actor is an actor of a Ray cluster, with its environments and a copy of the agent.
 
-Who plays what with which weights is the same as in one process, and so are the unrolls, to the bit where the machines
-compute alike.
+Which weights act when is the same as in one process, and so are the unrolls, bit by bit where the machines compute
+alike.
 """
 
 import logging
@@ -17,131 +17,143 @@ from srwm.errors import RunError
 from srwm.nn import named_tensors
 from srwm.runs.ray_cluster import connect
 
+from .actor import under
 from .agent import Agent
 from .config import RLConfig
-from .sampler import LocalSampler, MakeGames
-from .unroll import Unroll, empty_unroll, rows_of
+from .rollout_buffer import RolloutBuffer
+from .sampler import LocalSampler, MakeEnvs
+from .staggered import RolloutSchedule
 
 _log = logging.getLogger(__name__)
 
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 """How often in a row the actor of one group may die before the run gives up."""
 
 
 class RaySampler:
-    """Plays on a Ray cluster; see `srwm.rl.sampler.Sampler`.
+    """Acts on a Ray cluster; see `srwm.rl.sampler.Sampler`.
 
-    An actor that dies is replaced by one that begins its episodes anew, and the run goes on.
+    An actor that dies is replaced by one that resets its episodes, and the run goes on.
 
     Args:
         config: the recipe.
         actors: numbers of the actors.
+        buffer: where their unrolls go.
         address: of the cluster: `auto`, or HOST:PORT.
-        make_games: makes the environments of an actor; None for ProcGen.
+        make_envs: makes the environments of an actor; None for ProcGen.
 
     Raises:
         InputError: if Ray is not installed, or no cluster answers.
     """
 
     def __init__(
-        self, config: RLConfig, actors: Sequence[int], address: str, *, make_games: MakeGames | None = None
+        self,
+        config: RLConfig,
+        actors: Sequence[int],
+        buffer: RolloutBuffer,
+        address: str,
+        *,
+        make_envs: MakeEnvs | None = None,
     ) -> None:
         self._ray = connect(address, "train.ray_address")
-        self._config, self._make_games = config, make_games
-        self._remote = self._ray.remote(num_cpus=1, max_concurrency=1)(_Player)
-        self._players = {number: self._start(number) for number in actors}
+        self._config, self._schedule, self._make_envs = config, config.schedule, make_envs
+        self._buffer = buffer
+        self._remote = self._ray.remote(num_cpus=1, max_concurrency=1)(_RemoteActor)
+        self._actors = {number: self._launch(number) for number in actors}
         self._weights: Any = None
-        self._turn = 0
-        self._playing: dict[int, Any] = {}
+        self._phase = 0
+        self._results: dict[int, Any] = {}
 
-    def _start(self, number: int) -> Any:
-        return self._remote.remote(self._config, number, self._make_games)
+    def _launch(self, number: int) -> Any:
+        return self._remote.remote(self._config, number, self._make_envs)
 
-    def begin(self, agent: Agent, turn: int) -> None:
-        """Send the weights, and let everyone play."""
-        self._turn = turn
+    def start(self, agent: Agent, phase: int) -> None:
+        """Send the weights, and let all actors play."""
+        self._phase = phase
         weights = {name: tensor.detach().cpu().numpy() for name, tensor in agent.state_dict().items()}
         self._weights = self._ray.put(weights)
-        self._playing = {number: player.play.remote(self._weights, turn) for number, player in self._players.items()}
+        self._results = {number: actor.play.remote(self._weights, phase) for number, actor in self._actors.items()}
 
-    def finish(self, room: Unroll) -> None:
+    def finish(self) -> None:
         """Wait for the unrolls of all."""
-        size, count = self._config.envs_per_group, len(self._players)
-        for place, number in enumerate(self._players):
-            played = self._result(number)
-            for unroll in range(self._config.unrolls_per_round):
-                rows = rows_of(room, (unroll * count + place) * size, size)
-                for name, tensor in named_tensors(rows):
-                    # What Ray hands over is read-only.
-                    tensor.copy_(torch.from_numpy(played[name][unroll * size : (unroll + 1) * size].copy()))
+        for place, number in enumerate(self._actors):
+            # What Ray hands over is read-only.
+            unrolls = {name: torch.from_numpy(array.copy()) for name, array in self._result(number).items()}
+            envs, ends = _ending_with(self._phase, self._schedule)
+            self._buffer.write_unrolls(envs + place * self._schedule.envs_per_actor, ends, unrolls)
 
     def _result(self, number: int) -> Mapping[str, np.ndarray]:
-        for _ in range(MOST_DEATHS):
+        for _ in range(MAX_DEATHS):
             try:
-                played: Mapping[str, np.ndarray] = self._ray.get(self._playing[number])
+                unrolls: Mapping[str, np.ndarray] = self._ray.get(self._results[number])
             except self._ray.exceptions.RayActorError:
-                _log.warning("actor %d has died; another begins its episodes anew", number)
-                self._players[number] = self._start(number)
-                self._playing[number] = self._players[number].play.remote(self._weights, self._turn)
+                _log.warning("actor %d has died; another takes its place and resets its episodes", number)
+                self._actors[number] = self._launch(number)
+                self._results[number] = self._actors[number].play.remote(self._weights, self._phase)
             else:
-                return played
-        raise RunError(f"actor {number} died {MOST_DEATHS} times in a row; its machine's Ray logs say why")
+                return unrolls
+        raise RunError(f"actor {number} died {MAX_DEATHS} times in a row; its machine's Ray logs say why")
 
     def restart(self) -> None:
-        """Let everyone begin their unrolls anew."""
+        """Let the next phase of everyone have a warm-up."""
         self._ask("restart")
 
     def take_episodes(self) -> np.ndarray:
-        """Ask everyone what came of the episodes that ended."""
+        """Ask everyone for the statistics of the episodes that ended."""
         ended: np.ndarray = np.sum(self._ask("take_episodes"), axis=0)
         return ended
 
-    def tensors(self) -> dict[str, dict[str, Tensor]]:
+    def tensors(self, *, is_pending: bool) -> dict[str, dict[str, Tensor]]:
         """Ask everyone for their state."""
         return {
             group: {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
-            for groups in self._ask("state")
+            for groups in self._ask("state", is_pending)
             for group, arrays in groups.items()
         }
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Send everyone back to a state."""
-        for number, player in self._players.items():
+        """Send everyone back to a state; what is still to be learnt from goes to the buffer here, too."""
+        size = self._schedule.envs_per_actor
+        for place, (number, actor) in enumerate(self._actors.items()):
             name = f"actor-{number}"
             own = {name: {key: tensor.numpy() for key, tensor in groups[name].items()}}
-            self._ray.get(player.load_state.remote(own))
+            self._ray.get(actor.load_state.remote(own))
+            if unrolls := under("unrolls.", groups[name]):
+                self._buffer.load_tensors(slice(place * size, (place + 1) * size), unrolls)
 
-    def _ask(self, method: str) -> list[Any]:
+    def _ask(self, method: str, *args: Any) -> list[Any]:
         try:
-            return list(self._ray.get([getattr(player, method).remote() for player in self._players.values()]))
+            return list(self._ray.get([getattr(actor, method).remote(*args) for actor in self._actors.values()]))
         except self._ray.exceptions.RayActorError as error:
             raise RunError(f"an actor died while it was asked for its {method}; start again with --resume") from error
 
     def close(self) -> None:
-        """End everyone's games, and leave the cluster."""
-        for player in self._players.values():
-            self._ray.kill(player)
+        """Close everyone's environments, and leave the cluster."""
+        for actor in self._actors.values():
+            self._ray.kill(actor)
         self._ray.shutdown()
 
 
-class _Player:
+class _RemoteActor:
     """One actor on one machine of the cluster."""
 
-    def __init__(self, config: RLConfig, number: int, make_games: MakeGames | None) -> None:
+    def __init__(self, config: RLConfig, number: int, make_envs: MakeEnvs | None) -> None:
         torch.set_num_threads(1)
         device = torch.device("cpu")
+        self._schedule = config.schedule
         self._agent = Agent(config.agent)
-        self._sampler = LocalSampler(config, [number], device, make_games=make_games)
-        rows = config.unrolls_per_round * config.envs_per_group
+        # As long as that of the trainer: a checkpoint holds this one.
         state = self._agent.initial_state(1)
-        self._room = empty_unroll(rows, config.algorithm.unroll_length, state, device)
+        self._buffer = RolloutBuffer(self._schedule, 1, state, device, overlap=config.train.overlap)
+        self._sampler = LocalSampler(config, [number], self._buffer, device, make_envs=make_envs)
 
-    def play(self, weights: Mapping[str, np.ndarray], turn: int) -> dict[str, np.ndarray]:
-        """Play a turn with some weights."""
+    def play(self, weights: Mapping[str, np.ndarray], phase: int) -> dict[str, np.ndarray]:
+        """Play a phase with some weights, and give the unrolls that end with it."""
         self._agent.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
-        self._sampler.begin(self._agent, turn)
-        self._sampler.finish(self._room)
-        return {name: tensor.numpy() for name, tensor in named_tensors(self._room)}
+        self._sampler.start(self._agent, phase)
+        self._sampler.finish()
+        unrolls = self._buffer.unrolls(*_ending_with(phase, self._schedule))
+        return {name: tensor.numpy() for name, tensor in named_tensors(unrolls)}
 
     def restart(self) -> None:
         self._sampler.restart()
@@ -152,10 +164,10 @@ class _Player:
     def pid(self) -> int:
         return os.getpid()
 
-    def state(self) -> dict[str, dict[str, np.ndarray]]:
+    def state(self, is_pending: bool) -> dict[str, dict[str, np.ndarray]]:
         return {
             group: {name: tensor.numpy() for name, tensor in tensors.items()}
-            for group, tensors in self._sampler.tensors().items()
+            for group, tensors in self._sampler.tensors(is_pending=is_pending).items()
         }
 
     def load_state(self, groups: Mapping[str, Mapping[str, np.ndarray]]) -> None:
@@ -165,3 +177,8 @@ class _Player:
                 for group, arrays in groups.items()
             }
         )
+
+
+def _ending_with(phase: int, schedule: RolloutSchedule) -> tuple[Tensor, Tensor]:
+    """The unrolls of one actor that end with a phase, as `RolloutBuffer.unrolls` asks for them."""
+    return schedule.locate(phase, torch.arange(schedule.unrolls_per_phase(1)), actors=1)

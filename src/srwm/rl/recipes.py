@@ -1,26 +1,26 @@
 """The recipes: every agent of the paper's third experiment, and a small one for a laptop.
 
 A name is the games and, unless it is the SRWM, what differs: `procgen-easy-6-deltanet`, `procgen-starpilot-fake-sr`.
-The paper has 48 environments; these have more, to feed a GPU, and take turns, to learn as much from each frame.
-`--set games.num_envs=48` gives the paper's.
+The paper has 48 environments; these have more, to feed a GPU, and staggered rollouts, to learn as much
+from each frame. `--set games.num_envs=48` gives the paper's.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .config import AgentConfig, AlgorithmConfig, GamesConfig, RLConfig, RMSpropConfig, TrainConfig
+from .config import AgentConfig, AlgorithmConfig, GamesConfig, RLConfig, RLTrainConfig, RMSpropConfig
 from .procgen.paper import EASY_6, EXPERTS, MEMORY_4, Memory, Score
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RLRecipe:
     """A named configuration."""
 
     config: RLConfig
     """What is run."""
     title: str
     """One line on what it is."""
-    figures: dict[str, dict[str, Score]]
+    paper_returns: dict[str, dict[str, Score]]
     """The paper's mean returns by part of the levels ("train", "test") and game, and its "score" over several games."""
     paper: float | None = None
     """The paper's aggregated test score."""
@@ -46,23 +46,23 @@ the SRWM."""
 
 _EASY_6 = RLConfig(
     games=GamesConfig(num_envs=384),
-    train=TrainConfig(total_frames=300_000_000, turns=None),
+    train=RLTrainConfig(total_frames=300_000_000, rollout_groups=None),
 )
 _MEMORY_4 = RLConfig(
     games=GamesConfig(
         names=("dodgeball", "heist", "maze", "miner"), distribution="memory", num_levels=500, num_envs=384
     ),
     algorithm=AlgorithmConfig(unroll_length=100),
-    train=TrainConfig(total_frames=800_000_000, turns=None, checkpoint_every=250),
+    train=RLTrainConfig(total_frames=800_000_000, rollout_groups=None, checkpoint_every=250),
 )
 _SMALL = RLConfig(
     recipe="procgen-small",
     games=GamesConfig(names=("coinrun",), num_envs=32),
-    agent=AgentConfig(shrink=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
+    agent=AgentConfig(downsample=2, channels=(16, 32), feature_size=128, hidden_size=64, num_heads=4, ff_size=128),
     # Few frames, so many small updates; their sums are small, too, and so must be what is added to their root.
     algorithm=AlgorithmConfig(unroll_length=16, entropy_cost=0.001),
     optimizer=RMSpropConfig(learning_rate=5e-4, eps=1e-5),
-    train=TrainConfig(
+    train=RLTrainConfig(
         total_frames=250_000,
         batch_size=8,
         overlap=False,
@@ -81,7 +81,7 @@ def _expert(game: str) -> RLConfig:
     )
 
 
-def _recipes() -> dict[str, Recipe]:
+def _recipes() -> dict[str, RLRecipe]:
     recipes = {}
     for base, config, what, results in (
         ("procgen-easy-6", _EASY_6, "six easy games", EASY_6),
@@ -89,17 +89,17 @@ def _recipes() -> dict[str, Recipe]:
     ):
         for suffix, (title, memory, options) in _AGENTS.items():
             printed = results.get(memory, {}) if memory else {}
-            figures = {str(part): {**each.games, "score": each.aggregate} for part, each in printed.items()}
+            returns = {str(part): {**each.games, "score": each.aggregate} for part, each in printed.items()}
             paper = printed["test"].aggregate.mean if printed else None
             name = f"{base}-{suffix}".rstrip("-")
-            recipes[name] = Recipe(_named(name, config, options), f"{what}, {title}", figures, paper)
+            recipes[name] = RLRecipe(_named(name, config, options), f"{what}, {title}", returns, paper)
     for game, experts in EXPERTS.items():
         for suffix, (title, memory, options) in _AGENTS.items():
             name = f"procgen-{game}-{suffix}".rstrip("-")
             printed_alone = experts.get(memory, {}) if memory else {}
-            figures = {str(part): {game: score} for part, score in printed_alone.items()}
-            recipes[name] = Recipe(_named(name, _expert(game), options), f"{game} alone, {title}", figures)
-    recipes["procgen-small"] = Recipe(_SMALL, "coinrun on a laptop, a small SRWM", {})
+            returns = {str(part): {game: score} for part, score in printed_alone.items()}
+            recipes[name] = RLRecipe(_named(name, _expert(game), options), f"{game} alone, {title}", returns)
+    recipes["procgen-small"] = RLRecipe(_SMALL, "coinrun on a laptop, a small SRWM", {})
     return recipes
 
 

@@ -1,5 +1,6 @@
-"""Playing: every environment plays the steps of a turn with the weights that stand at its beginning."""
+"""Acting: every environment plays the steps of a phase with the weights that stand at its beginning."""
 
+import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -13,161 +14,168 @@ from srwm.errors import InputError
 from .actor import Actor
 from .agent import Agent
 from .config import RLConfig
-from .games import Games, ProcgenGames
-from .unroll import Unroll, rows_of
+from .environments import ProcgenEnv, VectorEnv
+from .rollout_buffer import RolloutBuffer
 
-MakeGames = Callable[[int, bool], Games]
+MakeEnvs = Callable[[int, bool], VectorEnv]
 """From the number of an actor, and whether its frames are to be pinned, to its environments."""
 
 
 @runtime_checkable
 class Sampler(Protocol):
-    """What the trainer asks of those who play; here, or on other machines."""
+    """What the trainer asks of those who act; here, or on other machines."""
 
-    def begin(self, agent: Agent, turn: int) -> None:
-        """Take the weights of an agent, and begin to play a turn of a round, if others than this thread play it."""
+    def start(self, agent: Agent, phase: int) -> None:
+        """Take the weights of an agent, and begin to play a phase, if others than this thread play it."""
 
-    def finish(self, room: Unroll) -> None:
-        """Play the turn to its end, and put the unrolls that end with it into a room, an actor's rows together."""
+    def finish(self) -> None:
+        """Play the phase to its end; the unrolls that end with it are then in the rollout buffer."""
 
     def restart(self) -> None:
-        """Give up the unrolls that have begun: before the next turn, as many steps are played as begin them anew."""
+        """Give up the unrolls that have begun: before the next phase there is a warm-up."""
 
     def take_episodes(self) -> np.ndarray:
         """Give the number, returns and lengths of the episodes that ended since the last call, by game [games, 3]."""
 
-    def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give all that the next turn depends on but for the weights, by actor."""
+    def tensors(self, *, is_pending: bool) -> dict[str, dict[str, Tensor]]:
+        """Give all that the next phase depends on but for the weights, by actor.
+
+        Args:
+            is_pending: whether the unrolls that ended last are still to be learnt from.
+        """
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to what `tensors` gave."""
 
     def close(self) -> None:
-        """End the games."""
+        """Close the environments."""
 
 
 class LocalSampler:
-    """Plays in this process: games in threads, the actions of an actor's environments in one call on the device.
+    """Acts in this process: environments in threads, the actions of an actor in one call on the device.
 
     Args:
         config: the recipe.
-        actors: numbers of the actors that play here.
+        actors: numbers of the actors that act here.
+        buffer: where their steps go.
         device: where the agent is.
         autocast: the dtype of the encoder, where it is not that of its weights.
-        make_games: makes the environments of an actor; None for ProcGen.
+        make_envs: makes the environments of an actor; None for ProcGen.
     """
 
     def __init__(
         self,
         config: RLConfig,
         actors: Sequence[int],
+        buffer: RolloutBuffer,
         device: torch.device,
         *,
         autocast: torch.dtype | None = None,
-        make_games: MakeGames | None = None,
+        make_envs: MakeEnvs | None = None,
     ) -> None:
-        self._config, self._device = config, device
+        self._config, self._schedule, self._device = config, config.schedule, device
         self._agent = Agent(config.agent).to(device)
         threads = config.train.threads or max((os.cpu_count() or 1) - 1, 1)
         self._threads = -(-threads // len(actors)) if threads > 1 else 0
-        make_games = make_games or self._procgen
-        self._turn = 0
-        self._is_under_way = False  # the unrolls that are to end with the next turns have begun
-        # Actions come before updates wherever both wait for the GPU: the games stand still without them.
+        make_envs = make_envs or self._procgen
+        self._phase = 0
+        self._time: int | None = None  # up to which unrolls were played; None where the next phase has a warm-up
+        # Actions come before updates wherever both wait for the GPU: the environments stand still without them.
         self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
         with torch.cuda.stream(self._stream):
             self._actors = {
                 number: Actor(
                     self._agent,
-                    make_games(number, device.type == "cuda"),
+                    make_envs(number, device.type == "cuda"),
+                    buffer,
+                    place=place,
                     num_games=len(config.games.names),
-                    steps=config.algorithm.unroll_length,
                     number=number,
                     seed=config.seed,
                     device=device,
                     autocast=autocast,
                 )
-                for number in actors
+                for place, number in enumerate(actors)
             }
 
-    def _procgen(self, number: int, pinned: bool) -> ProcgenGames:
+    def _procgen(self, number: int, pinned: bool) -> ProcgenEnv:
         config = self._config
         seed = (config.seed * 65_537 + number) % 2**31
-        return ProcgenGames(config.games, config.envs_per_actor, seed, threads=self._threads, pinned=pinned)
+        return ProcgenEnv(config.games, self._schedule.envs_per_actor, seed, threads=self._threads, pinned=pinned)
 
     @torch.no_grad()
-    def begin(self, agent: Agent, turn: int) -> None:
+    def start(self, agent: Agent, phase: int) -> None:
         """Copy the weights."""
-        self._turn = turn
+        self._phase = phase
         torch._foreach_copy_(list(self._agent.parameters()), list(agent.parameters()))
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
 
-    def finish(self, room: Unroll) -> None:
+    def finish(self) -> None:
         """Play; on a GPU the last frames may still be on their way, on the current stream's account."""
-        config, actors = self._config, list(self._actors.values())
-        ends, size = [0, *config.ends_of_turns], config.envs_per_group
-        first = self._turn * size
+        schedule, phase = self._schedule, self._phase
+        begin, end = schedule.begin(phase), schedule.end(phase)
         with torch.cuda.stream(self._stream):
-            if not self._is_under_way:
-                self._begin_unrolls()
-            for unroll in range(config.unrolls_per_round):
-                self._play(ends[self._turn + 1] - ends[self._turn])
-                for place, actor in enumerate(actors):
-                    actor.end(first, rows_of(room, (unroll * len(actors) + place) * size, size))
-                    actor.begin(first, size)
+            if self._time is None:
+                self._warm_up()
+            for time in range(begin, end):
+                # Where there is one group only, it may have several unrolls, one after the other.
+                if (time - begin) % schedule.unroll_length == 0:
+                    self._begin_unrolls(time, schedule.ended_before(phase))
+                self._play(time)
+            self._observe(end)
+        self._time = end
         if self._stream is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
 
     def restart(self) -> None:
-        """Let the next turn begin all unrolls anew."""
-        self._is_under_way = False
+        """Let the next phase have a warm-up."""
+        self._time = None
 
-    def _begin_unrolls(self) -> None:
-        """Play until every group is as far in its unroll as it must be to end it with its turn."""
-        config, size = self._config, self._config.envs_per_group
-        steps, ends = config.algorithm.unroll_length, config.ends_of_turns
-        # Steps since each group's last end; the turn before the first one of a round is the last one of another.
-        ages = [(ends[self._turn - 1] - end) % steps for end in ends]
-        for actor in self._actors.values():
-            actor.restart()
-        for age in range(max(ages), -1, -1):
-            for actor in self._actors.values():
-                for group in (group for group, own in enumerate(ages) if own == age):
-                    actor.begin(group * size, size)
-            if age:
-                self._play(1)
-        self._is_under_way = True
+    def _warm_up(self) -> None:
+        """Play until every group is as far in its unroll as it must be to end it with its phase."""
+        starts = self._schedule.warm_up(self._phase)
+        for (time, group), (until, _) in itertools.pairwise(starts):
+            self._begin_unrolls(time, group)
+            for each in range(time, until):
+                self._play(each)
 
-    def _play(self, steps: int) -> None:
-        """Some steps of every environment; while one actor's games step, the next one's actions are computed."""
-        for _ in range(steps):
-            for actor in self._actors.values():
-                actor.see()
-                actor.choose()
-                actor.play()
+    def _begin_unrolls(self, time: int, group: int) -> None:
         for actor in self._actors.values():
-            actor.see()
+            actor.begin_unrolls(time, self._schedule.group_envs(group))
+
+    def _play(self, time: int) -> None:
+        """A step of every environment; while those of one actor step, the next one's actions are computed."""
+        for actor in self._actors.values():
+            actor.observe(time)
+            actor.act(time)
+            actor.step()
+
+    def _observe(self, time: int) -> None:
+        for actor in self._actors.values():
+            actor.observe(time)
 
     def take_episodes(self) -> np.ndarray:
-        """Give what came of the episodes that ended."""
-        ended: np.ndarray = np.sum([actor.episodes.take() for actor in self._actors.values()], axis=0)
+        """Give the statistics of the episodes that ended."""
+        ended: np.ndarray = np.sum([actor.statistics.take() for actor in self._actors.values()], axis=0)
         return ended
 
-    def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give the state of every actor; its unrolls only where some have begun and not ended."""
-        unfinished = self._is_under_way and self._config.turns > 1
-        return {f"actor-{number}": actor.tensors(unfinished=unfinished) for number, actor in self._actors.items()}
+    def tensors(self, *, is_pending: bool) -> dict[str, dict[str, Tensor]]:
+        """Give the state of every actor; its unrolls only where some have not ended, or are to be learnt from."""
+        until = self._time if is_pending or self._schedule.groups > 1 else None
+        return {f"actor-{number}": actor.tensors(unrolls_until=until) for number, actor in self._actors.items()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Put every actor back into its state."""
         names = {f"actor-{number}": actor for number, actor in self._actors.items()}
         if missing := ", ".join(names.keys() - groups.keys()):
             raise InputError(f"the checkpoint has no {missing}; it is of another number of actors")
-        under_way = [actor.load_tensors(groups[name]) for name, actor in names.items()]
-        self._is_under_way = all(under_way)
+        times = {actor.load_tensors(groups[name]) for name, actor in names.items()}
+        if len(times) > 1:
+            raise InputError("the checkpoint has actors whose unrolls end at different times")
+        self._time = times.pop()
 
     def close(self) -> None:
-        """End the games and their threads."""
+        """Close the environments, and end their threads."""
         for actor in self._actors.values():
-            actor.games.close()
+            actor.envs.close()

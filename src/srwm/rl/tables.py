@@ -13,8 +13,8 @@ from srwm.runs.results import read_part
 
 from .procgen.paper import Score
 
-Figures = Mapping[str, Mapping[str, Score]]
-"""The paper's figures by part of the levels and game."""
+PaperReturns = Mapping[str, Mapping[str, Score]]
+"""The paper's returns by part of the levels and game."""
 
 
 @dataclass(frozen=True)
@@ -44,24 +44,24 @@ def read_splits(result: Mapping[str, Any]) -> Mapping[str, Any]:
     return tested
 
 
-def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
-    """What a run came to: returns by game on the levels it trained on and on those it never saw.
+def result_table(result: Mapping[str, Any], paper: PaperReturns) -> Table:
+    """The results of a run: returns by game on the levels it trained on and on those it never saw.
 
     Args:
         result: the content of `result.json`.
-        figures: the paper's.
+        paper: the paper's returns.
     """
     title = f"{result['recipe']}, seed {result['seed']}: {result['frames']:,} frames"
-    return returns_table(title, read_splits(result), figures)
+    return returns_table(title, read_splits(result), paper)
 
 
-def returns_table(title: str, tested: Mapping[str, Any], figures: Figures) -> Table:
+def returns_table(title: str, tested: Mapping[str, Any], paper: PaperReturns) -> Table:
     """Mean returns by game, and the aggregated score where there are several games; over splits mean and deviation.
 
     Args:
         title: of the table.
         tested: results of splits as JSON values, by name; those whose names begin with "test" are taken together.
-        figures: the paper's.
+        paper: the paper's returns.
     """
     table = Table(title=escape(title))
     table.add_column("game")
@@ -72,7 +72,7 @@ def returns_table(title: str, tested: Mapping[str, Any], figures: Figures) -> Ta
     for game in _rows(groups):
         cells = []
         for group, results in groups.items():
-            cells += [_with_deviation([value_of(each, game) for each in results]), _figure(figures, group, game)]
+            cells += [_with_deviation([value_of(each, game) for each in results]), _paper_return(paper, group, game)]
         table.add_row("score over all games" if game == "score" else game, *cells)
     return table
 
@@ -101,6 +101,6 @@ def _with_deviation(values: list[float]) -> str:
     return f"{np.mean(values):.1f} ({np.std(values, ddof=1):.1f})"
 
 
-def _figure(figures: Figures, group: str, game: str) -> str:
-    score = figures.get(group, {}).get(game)
+def _paper_return(paper: PaperReturns, group: str, game: str) -> str:
+    score = paper.get(group, {}).get(game)
     return "-" if score is None else f"{score.mean:.1f} ({score.deviation:.1f})"

@@ -1,4 +1,4 @@
-"""V-trace (Espeholt et al., 2018, section 4.1): values and advantages from what an older policy has played."""
+"""V-trace (Espeholt et al., 2018, section 4.1): off-policy value targets and advantages."""
 
 from typing import NamedTuple
 
@@ -28,10 +28,10 @@ def vtrace(
     clip_c: float = 1.0,
     clip_policy_rho: float = 1.0,
 ) -> VTrace:
-    """Correct what was played by an older policy towards the present one.
+    """Correct unrolls of a behaviour policy, some updates old, towards the present (target) policy.
 
     Args:
-        log_ratios: log pi(a_t) - log mu(a_t): the present policy against the one that played.
+        log_ratios: log pi(a_t) - log mu(a_t): the target policy against the behaviour policy.
         rewards: what each action brought.
         discounts: gamma, or 0 where the action ended the episode.
         values: V(x_t) by the present network.

@@ -8,13 +8,13 @@
 command.
 """
 
-from .filming import Episode, draw_levels, film
+from .filming import FilmedEpisode, draw_levels, film
 from .painter import Painter
 from .playing import MatrixView, View, play
 from .video import Video
 
 __all__ = [
-    "Episode",
+    "FilmedEpisode",
     "MatrixView",
     "Painter",
     "Video",

@@ -127,5 +127,5 @@ def _columns_of(where: Bool[np.ndarray, "steps"], window: int, columns: int) -> 
 def _at_columns(rows: Float[np.ndarray, "steps"], window: int, columns: int) -> Float32[np.ndarray, "columns"]:
     """Heights in each column; NaN to the left of the first step."""
     places = np.arange(len(rows)) + (window - len(rows))
-    wanted = np.linspace(0, window - 1, columns)
-    return np.asarray(np.interp(wanted, places, rows, left=np.nan), np.float32)
+    at = np.linspace(0, window - 1, columns)
+    return np.asarray(np.interp(at, places, rows, left=np.nan), np.float32)

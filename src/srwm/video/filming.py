@@ -17,7 +17,7 @@ from .video import Video
 
 
 @dataclass(frozen=True)
-class Episode:
+class FilmedEpisode:
     """How an episode went."""
 
     level: int
@@ -44,16 +44,16 @@ def film(
     fps: int = FRAMES_PER_SECOND,
     tell: Callable[[View], None] = lambda view: None,
     stopped: Callable[[], bool] = lambda: False,
-) -> list[Episode]:
+) -> list[FilmedEpisode]:
     """Film an agent that plays an episode on each of some levels.
 
     Args:
-        agent: who plays, on its device.
+        agent: the policy, on its device.
         game: any game of ProcGen.
         levels: their numbers, in the order in which they are played.
         out: the video, .mp4 or .gif; one that is there is replaced at the end.
         distribution: how levels are made.
-        sample: draws the actions from the policy; None for the likeliest one always.
+        sample: draws the actions from the policy; None for greedy actions.
         max_steps: stop after so many steps in all; None to play until the last episode is over.
         fps: steps that are shown in a second.
         tell: is told of every step once it is in the video.
@@ -63,15 +63,15 @@ def film(
         How each episode went.
 
     Raises:
-        InputError: if there is no such game or level, ProcGen is not there, or the video cannot be of this kind.
-        RunError: if the agent says something that is no number, or the video cannot be written.
+        InputError: if there is no such game or level, ProcGen is not installed, or the video cannot be of this kind.
+        RunError: if the policy or the value is not finite, or the video cannot be written.
     """
-    painter, episodes = Painter(agent.config.memory), dict[int, Episode]()
+    painter, episodes = Painter(agent.config.memory), dict[int, FilmedEpisode]()
     with Video(out, fps) as video:
         for view in play(agent, game, levels, distribution=distribution, sample=sample, max_steps=max_steps):
             # The end of an episode stays for a second.
             video.add(painter.draw(view), fps if view.is_last else 1)
-            episodes[view.episode] = Episode(view.level, view.total, view.step, view.is_last, view.is_complete)
+            episodes[view.episode] = FilmedEpisode(view.level, view.total, view.step, view.is_last, view.is_complete)
             tell(view)
             if stopped():
                 break
@@ -92,6 +92,6 @@ def draw_levels(splits: LevelSplits, split: str, number: int, seed: int) -> list
     """
     levels = [level for name, part in splits.named().items() if name.startswith(split) for level in part.levels]
     if not 1 <= number <= len(levels):
-        raise InputError(f"{number} episodes; wanted 1 to {len(levels)}, for so many {split} levels there are")
+        raise InputError(f"expected 1 to {len(levels)} episodes, for so many {split} levels there are, got {number}")
     generator = np.random.Generator(np.random.Philox(key=seed))
     return [levels[place] for place in generator.permutation(len(levels))[:number].tolist()]

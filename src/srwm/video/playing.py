@@ -1,4 +1,4 @@
-"""An agent at play, step by step: what is seen, what it does, and what it does to its own weights."""
+"""An agent at play, step by step: observations, actions, and what it does to its own weights."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from jaxtyping import Float32, UInt8
 from srwm.errors import InputError, RunError
 from srwm.inspect import MatrixRecord, Recorder
 from srwm.nn.sequence_model import Memory
-from srwm.rl.agent import Agent, Answers
+from srwm.rl.agent import Agent, PolicyOutput
 from srwm.rl.procgen import Distribution, PoolOptions, VideoPool
 
 CHANGING: tuple[Memory, ...] = ("srwm", "deltanet", "gated_deltanet", "sr_deltanet")
@@ -93,19 +93,19 @@ def play(
     """Play an episode on each of some levels.
 
     Args:
-        agent: who plays, on its device.
+        agent: the policy, on its device.
         game: any game of ProcGen, also one that the agent has never seen.
         levels: their numbers, in the order in which they are played.
         distribution: how levels are made.
-        sample: draws the actions from the policy; None for the likeliest one always.
+        sample: draws the actions from the policy; None for greedy actions.
         max_steps: stop after so many steps in all; None to play until the last episode is over.
 
     Yields:
         What there was at each step.
 
     Raises:
-        InputError: if there is no such game or level, or ProcGen is not there.
-        RunError: if the agent says something that is no number.
+        InputError: if there is no such game or level, or ProcGen is not installed.
+        RunError: if the policy or the value is not finite.
 
     Example:
         >>> agent, config = load_agent("runs/my-run")
@@ -113,7 +113,7 @@ def play(
         ...     print(view.step, view.reward, view.matrices[0].rates.mean(axis=0))
     """
     if max_steps is not None and max_steps < 1:
-        raise InputError(f"max_steps={max_steps}; wanted at least 1, or None for no limit")
+        raise InputError(f"max_steps: expected at least 1, or None for no limit, got {max_steps}")
     options = [PoolOptions((game,), 1, distribution=distribution, start_level=level, num_levels=1) for level in levels]
     return _play(agent, options, sample, max_steps)
 
@@ -137,20 +137,20 @@ def _episode(
     device = agent.policy.weight.device
     state: Any = agent.initial_state(1)
     total, step, is_last = 0.0, 0, False
-    seen = pool.observe()
+    observation = pool.observe()
     while not is_last:
         step += 1
-        frame, picture, level = seen.frames[0].copy(), pool.large_frames[0].copy(), int(pool.info.level_seed[0])
-        frames, rewards, first = (torch.from_numpy(part).to(device)[:, None] for part in seen)
-        answers, state, records = _look(agent, frames, rewards, first.bool(), state)
-        if not all(part.isfinite().all() for part in answers):
+        frame, picture, level = observation.frames[0].copy(), pool.large_frames[0].copy(), int(pool.info.level_seed[0])
+        frames, rewards, first = (torch.from_numpy(part).to(device)[:, None] for part in observation)
+        output, state, records = _act(agent, frames, rewards, first.bool(), state)
+        if not all(part.isfinite().all() for part in output):
             raise RunError(f"the agent's policy or value is not finite at step {step} of level {level}")
-        logits = answers.logits[0, 0].float().cpu()
+        logits = output.logits[0, 0].float().cpu()
         probabilities = logits.softmax(dim=-1).numpy()
         action = int(logits.argmax()) if sample is None else _draw(probabilities, sample)
         pool.act(np.array([action], np.int32))
-        seen = pool.observe()
-        reward, is_last = float(seen.rewards[0]), bool(seen.first[0])
+        observation = pool.observe()
+        reward, is_last = float(observation.rewards[0]), bool(observation.first[0])
         total += reward
         yield View(
             game=pool.options.games[0],
@@ -162,7 +162,7 @@ def _episode(
             picture=picture,
             frame=frame,
             probabilities=probabilities,
-            value=float(answers.values[0, 0]),
+            value=float(output.values[0, 0]),
             action=action,
             reward=reward,
             total=total,
@@ -172,16 +172,16 @@ def _episode(
         )
 
 
-def _look(agent: Agent, *inputs: Any) -> tuple[Answers, Any, tuple[MatrixRecord, ...]]:
-    """Show the agent one frame, and record what its memory does with it."""
+def _act(agent: Agent, *inputs: Any) -> tuple[PolicyOutput, Any, tuple[MatrixRecord, ...]]:
+    """Run the agent on one frame, and record what its memory does with it."""
     with torch.no_grad():
         if agent.config.memory not in CHANGING:
-            answers, state = agent(*inputs)
-            return answers, state, ()
+            output, state = agent(*inputs)
+            return output, state, ()
         # A new recorder at every step: it has nothing to keep but this one.
         with Recorder(agent.memory) as recorder:
-            answers, state = agent(*inputs)
-        return answers, state, recorder.finish().matrices
+            output, state = agent(*inputs)
+        return output, state, recorder.finish().matrices
 
 
 def _views(records: tuple[MatrixRecord, ...], where: str) -> tuple[MatrixView, ...]:

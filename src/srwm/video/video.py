@@ -13,8 +13,8 @@ from srwm.runs.mp4 import Mp4Writer, find_ffmpeg
 
 from ._gif import GifWriter
 
-MOST_FPS = {".mp4": 120, ".gif": 50}
-"""Pictures a second that each kind of file can show; viewers slow a faster GIF down."""
+MAX_FPS = {".mp4": 120, ".gif": 50}
+"""Frames a second that each kind of file can show; viewers slow a faster GIF down."""
 
 
 class Video:
@@ -38,12 +38,12 @@ class Video:
 
     def __init__(self, out: Path, fps: int = 15) -> None:
         if out.is_dir():
-            raise InputError(f"{out} is a folder; wanted the name of a file, .mp4 or .gif")
+            raise InputError(f"expected the name of a file, .mp4 or .gif, got the folder {out}")
         kind = out.suffix.lower()
-        if kind not in MOST_FPS:
-            raise InputError(f"{out} ends in {out.suffix!r}; wanted .mp4 or .gif")
-        if not 1 <= fps <= MOST_FPS[kind]:
-            raise InputError(f"fps={fps}; wanted 1 to {MOST_FPS[kind]} pictures a second for {kind}")
+        if kind not in MAX_FPS:
+            raise InputError(f"{out}: expected a name that ends in .mp4 or .gif, got {out.suffix!r}")
+        if not 1 <= fps <= MAX_FPS[kind]:
+            raise InputError(f"fps: expected 1 to {MAX_FPS[kind]} frames a second for {kind}, got {fps}")
         self._ffmpeg = find_ffmpeg(out) if kind == ".mp4" else None
         self._out, self._fps = out, fps
         self._temporary = out.with_name(f".{out.name}.tmp")

@@ -67,10 +67,10 @@ def test_a_vector_plays_what_its_pool_plays(envs):
     with Pool(PoolOptions(("maze", "bigfish"), 6, num_levels=50, seed=8)) as pool:
         for frames, rewards, terminations, truncations, _ in seen[1:]:
             pool.act(envs.action_space.sample())
-            wanted = pool.observe()
-            np.testing.assert_array_equal(frames, wanted.frames)
-            np.testing.assert_array_equal(rewards, wanted.rewards)
-            np.testing.assert_array_equal(terminations | truncations, wanted.first)
+            expected = pool.observe()
+            np.testing.assert_array_equal(frames, expected.frames)
+            np.testing.assert_array_equal(rewards, expected.rewards)
+            np.testing.assert_array_equal(terminations | truncations, expected.first)
 
 
 def test_what_was_given_is_not_overwritten(envs):
@@ -142,7 +142,7 @@ def test_a_single_environment_wants_a_reset_after_the_end():
     [
         ({"games": "bigfish", "distribution": "memory"}, "bigfish has no memory distribution"),
         ({"games": "bigfish", "difficulty": "easy"}, "difficulty"),
-        ({"games": "bigfish", "render_mode": "human"}, "render_mode='human'"),
+        ({"games": "bigfish", "render_mode": "human"}, "render_mode: expected None or 'rgb_array', got 'human'"),
         ({"games": ("bigfish", "maze"), "num_envs": 3}, "num_envs=3"),
     ],
 )

@@ -148,8 +148,8 @@ def test_pools_write_side_by_side_into_memory_of_torch():
         one.observe()
         two.observe()
     with Pool(OPTIONS) as one, Pool(other_options) as two:
-        wanted = [play(one, actions[:, :12])[-1], play(two, actions[:, 12:])[-1]]
-    for tensor, pair in zip((frames, rewards, first), zip(*wanted, strict=True), strict=False):
+        expected = [play(one, actions[:, :12])[-1], play(two, actions[:, 12:])[-1]]
+    for tensor, pair in zip((frames, rewards, first), zip(*expected, strict=True), strict=False):
         np.testing.assert_array_equal(tensor.numpy(), np.concatenate(pair))
 
 
@@ -168,16 +168,19 @@ def read_only(array):
 
 
 WRONG_ARRAYS = {
-    "too few": ({"frames": np.zeros((11, *FRAME_SHAPE), np.uint8)}, "frames: uint8 .11, 64"),
-    "other size": ({"frames": np.zeros((12, 3, 64, 64), np.uint8)}, "frames: uint8 .12, 3"),
-    "other type": ({"frames": np.zeros((12, *FRAME_SHAPE), np.int8)}, "wanted uint8"),
-    "spread": ({"frames": np.zeros((12, 3, 64, 64), np.uint8).transpose(0, 2, 3, 1)}, "frames is spread over memory"),
+    "too few": ({"frames": np.zeros((11, *FRAME_SHAPE), np.uint8)}, "got uint8 .11, 64"),
+    "other size": ({"frames": np.zeros((12, 3, 64, 64), np.uint8)}, "got uint8 .12, 3"),
+    "other type": ({"frames": np.zeros((12, *FRAME_SHAPE), np.int8)}, "expected uint8"),
+    "spread": (
+        {"frames": np.zeros((12, 3, 64, 64), np.uint8).transpose(0, 2, 3, 1)},
+        "frames: expected a contiguous array",
+    ),
     "the same": ({"frames": np.broadcast_to(np.zeros(FRAME_SHAPE, np.uint8), (12, *FRAME_SHAPE))}, "frames is"),
-    "reversed": ({"frames": np.zeros((12, *FRAME_SHAPE), np.uint8)[::-1]}, "frames is spread over memory"),
+    "reversed": ({"frames": np.zeros((12, *FRAME_SHAPE), np.uint8)[::-1]}, "frames: expected a contiguous array"),
     "read-only": ({"frames": read_only(np.zeros((12, *FRAME_SHAPE), np.uint8))}, "frames is read-only"),
-    "doubles": ({"rewards": np.zeros(12)}, "rewards: float64 .12. came; wanted float32"),
-    "every other": ({"rewards": np.zeros(24, np.float32)[::2]}, "rewards is spread over memory"),
-    "numbers": ({"first": np.zeros(12, np.int32)}, "first: int32 .12. came; wanted bool or uint8"),
+    "doubles": ({"rewards": np.zeros(12)}, "rewards: expected float32 .12., got float64 .12."),
+    "every other": ({"rewards": np.zeros(24, np.float32)[::2]}, "rewards: expected a contiguous array"),
+    "numbers": ({"first": np.zeros(12, np.int32)}, "first: expected bool or uint8 .12., got int32 .12."),
 }
 
 
@@ -188,11 +191,11 @@ def test_an_array_that_cannot_be_written_to_is_refused(arrays, words):
 
 
 WRONG_ACTIONS = {
-    "too few": (np.zeros(11, np.int32), r"int32 \[11\] came; wanted whole numbers \[12\]"),
-    "two axes": (np.zeros((12, 1), np.int32), r"\[12, 1\] came"),
+    "too few": (np.zeros(11, np.int32), r"expected whole numbers \[12\], got int32 \[11\]"),
+    "two axes": (np.zeros((12, 1), np.int32), r"got int32 \[12, 1\]"),
     "fractions": (np.zeros(12), "float64"),
-    "too large": (np.full(12, NUM_ACTIONS), "15 came; wanted 0 to 14, or -1 for a reset"),
-    "too small": (np.full(12, -2), "-2 came"),
+    "too large": (np.full(12, NUM_ACTIONS), "expected 0 to 14, or -1 for a reset, got 15"),
+    "too small": (np.full(12, -2), "got -2"),
     "not a number": (np.array(["left"] * 12), "<U4"),
 }
 

@@ -95,10 +95,10 @@ def test_a_broken_state_is_refused_and_changes_nothing(damage):
 MAZE = PoolOptions(games=("maze",), num_envs=2)
 OTHERS = {
     "game": (replace(MAZE, games=("heist",)), "is of the game heist, but the environment plays maze"),
-    "distribution": (replace(MAZE, distribution="hard"), "has distribution_mode=1, but its pool has 0"),
-    "levels": (replace(MAZE, start_level=1000), "has level_seed_low=1000, but its pool has 0"),
-    "number of levels": (replace(MAZE, num_levels=500), "has level_seed_high=500, but its pool has 200"),
-    "backgrounds": (replace(MAZE, use_backgrounds=False), "has use_backgrounds=0, but its pool has 1"),
+    "distribution": (replace(MAZE, distribution="hard"), "expected distribution_mode=0, as its pool has, got 1"),
+    "levels": (replace(MAZE, start_level=1000), "expected level_seed_low=0, as its pool has, got 1000"),
+    "number of levels": (replace(MAZE, num_levels=500), "expected level_seed_high=200, as its pool has, got 500"),
+    "backgrounds": (replace(MAZE, use_backgrounds=False), "expected use_backgrounds=1, as its pool has, got 0"),
 }
 
 
@@ -109,5 +109,5 @@ def test_a_state_of_other_games_or_levels_is_refused(options, words):
 
 
 def test_a_wrong_number_of_states_is_refused():
-    with Pool(MAZE) as pool, pytest.raises(InputError, match="1 states came; wanted 2, one for each environment"):
+    with Pool(MAZE) as pool, pytest.raises(InputError, match="expected 2 states, one for each environment, got 1"):
         pool.set_state(pool.get_state()[:1])

@@ -67,9 +67,9 @@ def unseal(state: bytes, env: int, options: PoolOptions) -> bytes:
     if game != options.game_of(env):
         raise InputError(f"{what} is of the game {game}, but the environment plays {options.game_of(env)}")
     found = dict(zip(_OPTIONS, struct.unpack_from(f"<{len(_OPTIONS)}i", raw, 8 + length), strict=True))
-    for name, wanted in _wanted(options).items():
-        if found[name] != wanted:
-            raise InputError(f"{what} has {name}={found[name]}, but its pool has {wanted}")
+    for name, expected in _expected(options).items():
+        if found[name] != expected:
+            raise InputError(f"{what}: expected {name}={expected}, as its pool has, got {found[name]}")
     return raw
 
 
@@ -87,7 +87,7 @@ def time_limit(state: bytes) -> int:
     return int(struct.unpack_from("<i", raw, offset + 16)[0])
 
 
-def _wanted(options: PoolOptions) -> dict[str, int]:
+def _expected(options: PoolOptions) -> dict[str, int]:
     """The numbers of a state that belong to a pool's options."""
     levels = options.level_range
     return {

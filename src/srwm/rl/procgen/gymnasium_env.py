@@ -32,12 +32,12 @@ _RENDER_MODES = ("rgb_array",)
 class ProcgenVectorEnv(VectorEnv[Any, Any, Any]):
     """A pool of games as a vector environment of Gymnasium.
 
-    `truncations` says where an episode was ended by the game's time limit. `reset` with a seed opens the games anew;
+    `truncations` says where an episode was ended by the game's time limit. `reset` with a seed makes new games;
     without one it ends all episodes, so that everyone begins a new one. The infos hold `level_seed`, `prev_level_seed`
     and `prev_level_complete`.
 
     Args:
-        games: one game, or several that take turns: environment n plays game n mod their number.
+        games: one game, or several, assigned in order: environment n plays game n mod their number.
         num_envs: how many environments; a multiple of the number of games.
         render_mode: "rgb_array" lets `render` give frames in 512 x 512.
         options: further fields of `PoolOptions`: `distribution`, `start_level`, `num_levels`, ...
@@ -173,7 +173,7 @@ class _Games:
         self, games: str | Sequence[str], num_envs: int, render_mode: str | None, options: dict[str, Any]
     ) -> None:
         if render_mode not in (None, *_RENDER_MODES):
-            raise InputError(f"render_mode={render_mode!r}; wanted None or 'rgb_array'")
+            raise InputError(f"render_mode: expected None or 'rgb_array', got {render_mode!r}")
         names = (games,) if isinstance(games, str) else tuple(games)
         try:
             self._options = PoolOptions(names, num_envs, **options)
@@ -194,7 +194,7 @@ class _Games:
         self.pool.observe()  # Refuses if it is closed.
         if seed is not None:
             if not 0 <= seed <= MAX_SEED:
-                raise InputError(f"seed={seed}; wanted a whole number from 0 to {MAX_SEED}")
+                raise InputError(f"seed: expected a whole number from 0 to {MAX_SEED}, got {seed}")
             self.pool.close()
             self._open(replace(self._options, seed=int(seed)))
         elif not self._is_new:
@@ -215,7 +215,7 @@ class _Games:
         return self._seen.rewards.copy(), first & ~truncations, truncations
 
     def frames(self) -> UInt8[np.ndarray, "n 64 64 3"]:
-        """A copy of what is seen."""
+        """A copy of the observations."""
         return self._seen.frames.copy()
 
     def large_frames(self) -> UInt8[np.ndarray, "n 512 512 3"]:

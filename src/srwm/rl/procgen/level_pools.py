@@ -47,7 +47,7 @@ class LevelPools:
         threads: int = 1,
     ) -> None:
         if threads < 1:
-            raise InputError(f"threads={threads}; wanted at least 1")
+            raise InputError(f"threads: expected at least 1, got {threads}")
         games = tuple(games)
         options = replace(options, games=games, num_envs=len(games)) if options else PoolOptions(games, len(games))
         n = len(games) * levels.count
@@ -99,7 +99,7 @@ class LevelPools:
         return self.returns[self.games.index(game) :: len(self.games)]
 
     def observe(self) -> Observation:
-        """Give what is seen; the arrays are overwritten by the next step.
+        """Give the observations; the arrays are overwritten by the next step.
 
         Raises:
             InputError: the pools are closed.
@@ -119,7 +119,7 @@ class LevelPools:
         self._check_open()
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,):
-            raise InputError(f"actions: {list(actions.shape)} came; wanted [{self.num_envs}]")
+            raise InputError(f"actions: expected shape [{self.num_envs}], got {list(actions.shape)}")
         step: Callable[[range], None] = partial(self._step, actions)
         if self._threads:
             list(self._threads.map(step, self._shares))

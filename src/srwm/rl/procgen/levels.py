@@ -20,8 +20,8 @@ class LevelRange:
     def __post_init__(self) -> None:
         if self.start < 0 or self.count < 1 or self.start + self.count > MAX_LEVEL:
             raise InputError(
-                f"levels {self.start} to {self.start + self.count - 1} are not there; wanted at least one, from 0 to "
-                f"{MAX_LEVEL - 1}"
+                f"expected at least one level, from 0 to {MAX_LEVEL - 1}, got {self.start} to "
+                f"{self.start + self.count - 1}"
             )
 
     @property

@@ -97,7 +97,7 @@ def _load(files: LibraryFiles) -> ctypes.CDLL:
         raise InputError(f"{files.library} is no library of ProcGen ({error}); {_HOW_TO_GET}") from error
     if version != _libenv.VERSION:
         raise InputError(
-            f"{files.library} speaks version {version} of libenv; wanted {_libenv.VERSION}, as ProcGen 0.10.7 does"
+            f"{files.library}: expected version {_libenv.VERSION} of libenv, as in ProcGen 0.10.7, got {version}"
         )
     return library
 

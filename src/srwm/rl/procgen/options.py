@@ -123,17 +123,17 @@ class PoolOptions:
         _check_number("threads", self.threads, 0, MAX_THREADS)
         for name in _FLAGS:
             if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name}={getattr(self, name)!r}; wanted True or False")
+                raise InputError(f"{name}: expected True or False, got {getattr(self, name)!r}")
 
     def _check_games(self) -> None:
         if self.distribution not in get_args(Distribution):
             raise InputError(
-                f"distribution={self.distribution!r}; wanted one of {', '.join(get_args(Distribution))}"
+                f"distribution: expected one of {', '.join(get_args(Distribution))}, got {self.distribution!r}"
                 f"{did_you_mean(str(self.distribution), get_args(Distribution))}"
             )
         games: object = self.games
         if not isinstance(games, tuple) or not games:
-            raise InputError(f"games={games!r}; wanted a tuple of one or several of {', '.join(GAMES)}")
+            raise InputError(f"games: expected a tuple of one or several of {', '.join(GAMES)}, got {games!r}")
         for game in self.games:
             check_game(game)
             if game not in GAMES_WITH[self.distribution]:
@@ -190,4 +190,4 @@ def check_game(game: object) -> None:
 
 def _check_number(name: str, value: object, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InputError(f"{name}={value!r}; wanted a whole number from {least} to {most}")
+        raise InputError(f"{name}: expected a whole number from {least} to {most}, got {value!r}")

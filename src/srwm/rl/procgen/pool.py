@@ -27,7 +27,7 @@ _MAX_STATE_BYTES = 2**20
 
 
 class Observation(NamedTuple):
-    """What is seen of all environments; the arrays are the pool's own and are overwritten by its next step."""
+    """Observations of all environments; the arrays are the pool's own and are overwritten by its next step."""
 
     frames: UInt8[np.ndarray, "n 64 64 3"]
     """Where an episode ended, this is the first frame of the next one; the last one is never shown."""
@@ -147,7 +147,7 @@ class Pool:
         return self._info
 
     def observe(self) -> Observation:
-        """Wait until all games have stepped, and give what is seen.
+        """Wait until all games have stepped, and give the observations.
 
         Raises:
             InputError: the pool is closed.
@@ -168,12 +168,12 @@ class Pool:
         actions = np.asarray(actions)
         if actions.shape != self._actions.shape or actions.dtype.kind not in "iu":
             raise InputError(
-                f"actions: {actions.dtype} {list(actions.shape)} came; wanted whole numbers [{self.num_envs}]"
+                f"actions: expected whole numbers [{self.num_envs}], got {actions.dtype} {list(actions.shape)}"
             )
         least, most = actions.min(), actions.max()
         if least < FORCE_RESET or most >= NUM_ACTIONS:
             wrong = least if least < FORCE_RESET else most
-            raise InputError(f"actions: {wrong} came; wanted 0 to {NUM_ACTIONS - 1}, or {FORCE_RESET} for a reset")
+            raise InputError(f"actions: expected 0 to {NUM_ACTIONS - 1}, or {FORCE_RESET} for a reset, got {wrong}")
         with self._using():
             if self.options.threads:
                 # The library's threads may still read the last ones.
@@ -204,7 +204,7 @@ class Pool:
                 changed.
         """
         if len(states) != self.num_envs:
-            raise InputError(f"{len(states)} states came; wanted {self.num_envs}, one for each environment")
+            raise InputError(f"expected {self.num_envs} states, one for each environment, got {len(states)}")
         raws = [unseal(state, env, self.options) for env, state in enumerate(states)]
         with self._using():
             for env, raw in enumerate(raws):
@@ -260,14 +260,12 @@ def _checked(name: str, array: np.ndarray | None, shape: tuple[int, ...], dtypes
         return np.zeros(shape, dtypes[0])
     if array.shape != shape or array.dtype not in dtypes:
         words = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-        raise InputError(f"{name}: {array.dtype} {list(array.shape)} came; wanted {words} {list(shape)}")
+        raise InputError(f"{name}: expected {words} {list(shape)}, got {array.dtype} {list(array.shape)}")
     if not array.flags.writeable:
         raise InputError(f"{name} is read-only; the games must write to it")
     # Each frame lies in one piece; between frames there may be room.
     piece = array[0]
     apart = array.strides[0] >= piece.nbytes if array.ndim > 1 else array.flags.c_contiguous
     if (len(array) > 1 and not apart) or not piece.flags.c_contiguous:
-        raise InputError(
-            f"{name} is spread over memory (strides {array.strides}); wanted each piece together, in order"
-        )
+        raise InputError(f"{name}: expected a contiguous array, got strides {array.strides}")
     return array

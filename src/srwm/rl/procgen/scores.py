@@ -1,4 +1,4 @@
-"""Returns of different games on one scale, as Cobbe et al. (2020) do it: 0 is chance, 1 is about the best there is."""
+"""Returns of different games on one scale (Cobbe et al., 2020): 0 is a random policy, 1 about the best there is."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple

@@ -1,4 +1,4 @@
-"""Training and testing an agent from beginning to end: games, trainer, loop, test levels, result."""
+"""Training and testing an agent from beginning to end: environments, trainer, loop, test levels, result."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from srwm.runs.training import train_in_folder
 
 from .config import RLConfig
 from .evaluation import SplitResult, evaluate
-from .model_files import KIND
+from .loading import KIND
 from .procgen import LevelRange, LevelSplits, splits_of
 from .trainer import RLTrainer
 
@@ -41,7 +41,7 @@ def train_run(
     tensorboard: bool = False,
     console: Console | None = None,
 ) -> tuple[LoopResult, dict[str, Any] | None]:
-    """Train an agent in a run folder, and test what it has become.
+    """Train an agent in a run folder, and test it.
 
     Args:
         config: the recipe.
@@ -66,7 +66,7 @@ def train_run(
     def finish(trainer: RLTrainer) -> dict[str, Any]:
         about: dict[str, Any] = {
             "memory": config.agent.memory,
-            "frames": config.rounds * config.frames_per_round,
+            "frames": config.iterations * config.schedule.frames_per_iteration,
             "num_envs": config.games.num_envs,
             "test": None,
         }
@@ -104,15 +104,15 @@ def train_run(
 
 
 def loop_options(config: RLConfig, tensorboard: bool = False) -> LoopOptions:
-    """When the loop of a recipe does what; its steps are rounds."""
+    """When the loop of a recipe does what; its steps are iterations."""
     train = config.train
     return LoopOptions(
-        total_steps=config.rounds,
+        total_steps=config.iterations,
         log_every=train.log_every,
         validate_every=train.checkpoint_every,
         checkpoint_every=train.checkpoint_every,
         score=None,
-        items_per_step=config.frames_per_round,
+        items_per_step=config.schedule.frames_per_iteration,
         item="frames",
         shown=("train/score", *(f"train/return/{name}" for name in config.games.names[:3])),
         tensorboard=tensorboard,

@@ -1,4 +1,4 @@
-"""The environments of one actor: games that step side by side and write their frames into one array."""
+"""The environments of one actor: they step side by side and write their frames into one array."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -15,33 +15,33 @@ from .procgen import FRAME_SHAPE, Pool, PoolOptions
 
 
 @runtime_checkable
-class Games(Protocol):
-    """What an actor asks of its environments; ProcGen is one kind."""
+class VectorEnv(Protocol):
+    """What an actor asks of its environments."""
 
     frames: UInt8[Tensor, "n h w c"]
-    """What is seen now; overwritten by the next step."""
+    """What is observed now; overwritten by the next step."""
     rewards: Float32[Tensor, "n"]
     """What came with it."""
     first: Bool[Tensor, "n"]
     """Whether an episode begins with it."""
 
-    def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
-        """Begin to step every game."""
+    def step_async(self, actions: Int[np.ndarray, "n"]) -> None:
+        """Begin to step every environment."""
 
-    def wait(self) -> None:
-        """Wait until all have stepped, so that `frames`, `rewards` and `first` hold what is seen now."""
+    def step_wait(self) -> None:
+        """Wait until all have stepped, so that `frames`, `rewards` and `first` hold the observations."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Give the whole state of the games."""
+        """Give the whole state of the environments."""
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to a state that `tensors` gave."""
 
     def close(self) -> None:
-        """End the games."""
+        """Close the environments."""
 
 
-class ProcgenGames:
+class ProcgenEnv:
     """ProcGen, stepped by the library's own threads: Python's would wait for each other at every step.
 
     Args:
@@ -71,20 +71,20 @@ class ProcgenGames:
         )
         self._pool = Pool(options, frames=self.frames.numpy(), rewards=self.rewards.numpy(), first=self.first.numpy())
 
-    def start_step(self, actions: Int[np.ndarray, "n"]) -> None:
-        """Begin to step every game."""
+    def step_async(self, actions: Int[np.ndarray, "n"]) -> None:
+        """Begin to step every environment."""
         self._is_stepping = True
         self._pool.act(actions)
 
-    def wait(self) -> None:
+    def step_wait(self) -> None:
         """Wait for all of them."""
         if self._is_stepping:
             self._pool.observe()
         self._is_stepping = False
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every game's state, one after the other, their sizes, and what is seen now."""
-        self.wait()
+        """Every game's state, one after the other, their sizes, and the observations."""
+        self.step_wait()
         states = self._pool.get_state()
         return {
             "states": torch.frombuffer(bytearray(b"".join(states)), dtype=torch.uint8),
@@ -96,11 +96,11 @@ class ProcgenGames:
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Put every game back into its state."""
-        self.wait()
+        self.step_wait()
         sizes = tensors["sizes"].tolist()
         data = tensors["states"].numpy().tobytes()
         if len(sizes) != len(self.frames) or sum(sizes) != len(data):
-            raise InputError(f"the checkpoint has {len(sizes)} games; wanted {len(self.frames)}")
+            raise InputError(f"expected the state of {len(self.frames)} games, got {len(sizes)} from the checkpoint")
         ends = np.cumsum(sizes).tolist()
         self._pool.set_state([data[end - size : end] for size, end in zip(sizes, ends, strict=True)])
         # A state knows its game, but not what the last step brought.
@@ -108,6 +108,6 @@ class ProcgenGames:
             own.copy_(tensors[name])
 
     def close(self) -> None:
-        """End the games."""
-        self.wait()
+        """Close the environments."""
+        self.step_wait()
         self._pool.close()

@@ -14,12 +14,12 @@ from rich.console import Console
 
 from srwm.errors import InputError
 from srwm.experiments import kind_in
-from srwm.rl.model_files import load_agent
-from srwm.rl.train import level_splits, levels_to_test, loop_options, train_run
+from srwm.rl.loading import load_agent
+from srwm.rl.training_run import level_splits, levels_to_test, loop_options, train_run
 from srwm.runs.checkpoint import latest_checkpoint
 from srwm.runs.experiment import EvaluateOptions
 
-from .toy_games import toy_config
+from .toy_envs import toy_config
 
 GAMES = {"names": ("starpilot", "fruitbot"), "num_envs": 4}
 TRAIN = {"total_frames": 200, "log_every": 1, "checkpoint_every": 2, "test_levels": 2}
@@ -68,7 +68,7 @@ def test_a_finished_checkpoint_holds_no_unrolls(trained):
     assert "pending" not in groups
 
 
-def test_it_is_tested_by_the_book_and_by_random_episodes(trained, tmp_path):
+def test_it_is_tested_on_every_level_and_by_random_episodes(trained, tmp_path):
     kind = kind_in(trained[0])
     content, table = kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", split="validation", episodes=2))
     assert list(content["splits"]) == ["validation"]
@@ -77,7 +77,7 @@ def test_it_is_tested_by_the_book_and_by_random_episodes(trained, tmp_path):
     for wrong in ({"shots": 5}, {"sets": 2}, {"source": "omniglot"}):
         with pytest.raises(InputError, match="is for few-shot models"):
             kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", **wrong))
-    with pytest.raises(InputError, match="--episodes 0; wanted at least 1"):
+    with pytest.raises(InputError, match="--episodes: expected at least 1, got 0"):
         kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", episodes=0))
 
 
@@ -105,12 +105,12 @@ def test_a_game_without_the_distribution_is_refused(tmp_path, library):
 
 def test_tested_are_the_training_levels_and_three_splits():
     config = toy_config(train={"test_levels": 200})
-    wanted = {"train": (0, 200), "test-1": (1000, 200), "test-2": (1200, 200), "test-3": (1400, 200)}
+    expected = {"train": (0, 200), "test-1": (1000, 200), "test-2": (1200, 200), "test-3": (1400, 200)}
     found = levels_to_test(config, level_splits(config))
-    assert {name: (levels.start, levels.count) for name, levels in found.items()} == wanted
+    assert {name: (levels.start, levels.count) for name, levels in found.items()} == expected
 
 
-def test_steps_of_the_loop_are_rounds():
+def test_steps_of_the_loop_are_iterations():
     config = toy_config()
     options = loop_options(config)
     assert (options.total_steps, options.items_per_step, options.item) == (10, 60, "frames")
@@ -122,7 +122,7 @@ import sys
 from pathlib import Path
 import torch
 sys.path.insert(0, sys.argv[1])
-from rl.test_running import LONG, run
+from rl.test_training_run import LONG, run
 torch.set_num_threads(1)
 run(LONG, Path(sys.argv[2]), test=False, resume=True)
 """

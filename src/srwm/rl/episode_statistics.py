@@ -1,6 +1,6 @@
-"""What came of the episodes: returns and lengths, added up while the games go on."""
+"""Returns and lengths of episodes, added up while the environments go on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -9,9 +9,11 @@ from torch import Tensor
 
 from srwm.runs.tensor_file import copy_tensors
 
+from .procgen import Distribution, aggregate
 
-class Episodes:
-    """Adds up the rewards of each environment, and what came of the episodes that ended.
+
+class EpisodeStatistics:
+    """Adds up the rewards of each environment, and returns and lengths of the episodes that ended.
 
     Args:
         number: environments.
@@ -50,6 +52,24 @@ class Episodes:
             InputError: if they are those of other games.
         """
         own = self.tensors()
-        copy_tensors(own, tensors, "the episodes in the checkpoint")
+        copy_tensors(own, tensors, "the episode statistics in the checkpoint")
         for name, tensor in own.items():
             getattr(self, f"_{name}")[...] = tensor.numpy()
+
+
+def episode_metrics(ended: np.ndarray, games: Sequence[str], distribution: Distribution) -> dict[str, float]:
+    """Mean return and length of the episodes of each game, and the score over all games if each has some.
+
+    Args:
+        ended: number, returns and lengths of the episodes that ended, by game; see `EpisodeStatistics.take`.
+        games: their names.
+        distribution: how their levels are made.
+    """
+    metrics, means = {"train/episodes": float(ended[:, 0].sum())}, {}
+    for name, (count, returns, lengths) in zip(games, ended.tolist(), strict=True):
+        if count:
+            means[name] = returns / count
+            metrics |= {f"train/return/{name}": means[name], f"train/length/{name}": lengths / count}
+    if len(means) == len(games):
+        metrics["train/score"] = aggregate(means, distribution)
+    return metrics
