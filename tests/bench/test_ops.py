@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 
 from srwm.bench import _measure, bench_ops, ops
 
@@ -100,6 +101,22 @@ def test_fla_is_given_the_same_gated_problem(monkeypatch: pytest.MonkeyPatch, op
     y, _ = ours("reference")
     assert torch.allclose(results[0], y, atol=1e-6)
     assert torch.allclose(results[1], y, atol=0.05)
+
+
+def test_what_fla_refuses_to_run_is_told_and_not_timed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> object:
+        raise RuntimeError("this version of Triton [is too old]\nand more")
+
+    assert ops._refusal(lambda: None) is None
+    refusal = ops._refusal(refuse)
+    assert refusal == "this version of Triton [is too old]"
+    case = ops.Case("gated_delta_rule", 2, 1, 3, 4)
+    row = ops.Row(case, "triton", 1.0, 2.0, None, None, 3.0, None, 1, 1, refusal)
+    assert row.of_fla() is None
+    ops._print(Console(width=200), [row, row], ops._environment(torch.device("cpu")))
+    assert capsys.readouterr().out.count("it said: this version of Triton [is too old]") == 1
 
 
 def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

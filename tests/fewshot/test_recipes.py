@@ -10,6 +10,8 @@ from srwm.fewshot import RECIPES, FewShotConfig, recipe
 from srwm.fewshot.loading import build_model
 from srwm.runs.config import from_json, to_json
 
+GATED = {"key_map": "l2", "forget_gates": 2, "input_projection": True, "difference_clip": 8.0}
+
 SHAPES = {"omniglot": (1, 28, 28), "mini-imagenet": (3, 84, 84), "fc100": (3, 32, 32), "strokes": (1, 28, 28)}
 
 PARAMETERS = {
@@ -41,6 +43,7 @@ PAPER = {
     "fc100-5shot-res12": 46.3,
     "omniglot-1shot-l2": 97.4,
     "omniglot-1shot-best": 97.4,
+    "omniglot-1shot-best-l2": 97.4,
     "omniglot-1shot-best-gated": 97.4,
     "omniglot-1shot-best-deltanet": 97.2,
     "omniglot-1shot-best-gated-deltanet": 97.2,
@@ -127,17 +130,19 @@ def test_the_bootstrapped_recipe_has_the_values_of_the_authors_script():
     assert (config.train.test_sets, config.train.test_episodes) == (10, 16_000)
 
 
-def test_keys_of_unit_length_are_all_that_l2_changes():
-    paper, found = (RECIPES[name].config for name in ("omniglot-1shot", "omniglot-1shot-l2"))
-    assert found.model.memory_options == {"key_map": "l2"}
-    model = dataclasses.replace(found.model, memory_options={})
-    assert dataclasses.replace(found, model=model, recipe="omniglot-1shot") == paper
+@pytest.mark.parametrize(("name", "total_steps"), [("omniglot-1shot", 300_000), ("omniglot-1shot-best", 3000)])
+def test_keys_of_unit_length_and_the_number_of_steps_are_all_that_l2_changes(name, total_steps):
+    plain, found = RECIPES[name].config, RECIPES[f"{name}-l2"].config
+    assert (found.model.memory_options, found.train.total_steps) == ({"key_map": "l2"}, total_steps)
+    model = dataclasses.replace(found.model, memory_options=plain.model.memory_options)
+    train = dataclasses.replace(found.train, total_steps=plain.train.total_steps)
+    assert dataclasses.replace(found, model=model, train=train, recipe=name) == plain
 
 
 @pytest.mark.parametrize("name", ["omniglot-1shot-best", "fc100-5shot-best"])
 def test_a_gated_recipe_differs_in_its_memory_only(name):
     plain, gated = RECIPES[name].config, RECIPES[f"{name}-gated"].config
-    assert gated.model.memory_options == {"key_map": "l2", "forget_gates": 2, "input_projection": True}
+    assert gated.model.memory_options == GATED
     assert gated.model.num_heads == 2
     model = dataclasses.replace(gated.model, memory_options=plain.model.memory_options, num_heads=plain.model.num_heads)
     assert dataclasses.replace(gated, model=model, recipe=name) == plain

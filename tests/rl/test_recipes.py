@@ -63,7 +63,7 @@ def test_the_papers_returns_stand_with_them(name, part, game, mean):
 @pytest.mark.parametrize("games", ["easy-6", "memory-4", "bigfish", "starpilot"])
 def test_a_gated_agent_differs_in_its_memory_only(games):
     plain, gated = (RECIPES[name].config for name in (f"procgen-{games}", f"procgen-{games}-gated"))
-    added = {"key_map": "l2", "forget_gates": 2, "input_projection": True}
+    added = {"key_map": "l2", "forget_gates": 2, "input_projection": True, "difference_clip": 8.0}
     assert gated.agent.memory_options == {**plain.agent.memory_options, **added}
     agent = replace(gated.agent, memory_options=plain.agent.memory_options, num_heads=plain.agent.num_heads)
     assert replace(gated, agent=agent, recipe=plain.recipe) == plain

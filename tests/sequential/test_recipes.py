@@ -11,6 +11,8 @@ from srwm.runs.config import from_json, override, to_json
 from srwm.sequential import RECIPES, SequentialConfig, recipe
 from srwm.sequential.loading import build_model
 
+GATED = {"key_map": "l2", "forget_gates": 2, "input_projection": True, "difference_clip": 8.0}
+
 SETTINGS = [
     "sequential-omniglot-miniimagenet",
     "sequential-omniglot-tinyimagenet",
@@ -48,7 +50,7 @@ def test_every_setting_comes_with_every_memory():
 @pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
 def test_a_gated_recipe_differs_in_its_memory_only(setting):
     plain, gated = RECIPES[setting].config, RECIPES[f"{setting}-gated"].config
-    assert gated.model.memory_options == {"key_map": "l2", "forget_gates": 2, "input_projection": True}
+    assert gated.model.memory_options == GATED
     assert gated.model.num_heads == 2
     model = dataclasses.replace(gated.model, memory_options=plain.model.memory_options, num_heads=plain.model.num_heads)
     assert dataclasses.replace(gated, model=model, recipe=setting) == plain

@@ -100,6 +100,8 @@ class Row:
     peak_bytes: int | None
     least_bytes: int
     """Bytes of the inputs, the outputs and the vectors saved for the backward pass."""
+    fla_refusal: str | None = None
+    """Why a call of fla's was not timed, in its own words."""
 
     def times_faster(self) -> float | None:
         """How many times faster than the reference."""
@@ -159,8 +161,12 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
         if case.gradients:
             calls["reference both"] = lambda: _differentiate(run("reference"), inputs)
     fla = _fla(case, device) if device.type == "cuda" and case.gradients else None
-    if fla is not None:
-        calls["fla"], calls["fla both"] = fla
+    refusals = []
+    for name, call in zip(("fla", "fla both"), fla or (), strict=False):
+        if refusal := _refusal(call):
+            refusals.append(refusal)
+        else:
+            calls[name] = call
     with torch.set_grad_enabled(case.gradients):
         times = interleaved_ms(calls, device, budget_s)
         peak = peak_bytes(calls.get("ours both", calls["ours"]), device)
@@ -175,7 +181,17 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
         times.get("fla both"),
         peak,
         4 * case.batch * case.heads * case.steps * case.vectors,
+        refusals[0] if refusals else None,
     )
+
+
+def _refusal(call: Callable[[], object]) -> str | None:
+    """Why fla does not run a call here, in its own words: some of its kernels refuse some versions of Triton."""
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return None
 
 
 def _operator(case: Case, device: torch.device) -> tuple[list[Tensor], Callable[[Backend], tuple[Tensor, Tensor]]]:
@@ -295,6 +311,8 @@ def _print(console: Console, rows: list[Row], about: dict[str, Any]) -> None:
             "fla: fused_recurrent_delta_rule; beside gated operators fused_recurrent_gated_delta_rule forward and "
             "chunk_gated_delta_rule forward + backward, the latter in bfloat16"
         )
+    for refusal in sorted({row.fla_refusal for row in rows if row.fla_refusal}):
+        console.print(f"where fla has no time, it said: {refusal}", markup=False)
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     console.print(f"{about['device']}, {about['threads']} threads, {about['date']}; {versions}")
     if with_memory:

@@ -27,7 +27,7 @@ class RLRecipe:
 
 
 _SOFTMAX = {"input_activation": "softmax", "norm": "unused"}
-_GATED = {**_SOFTMAX, "key_map": "l2", "forget_gates": 2, "input_projection": True}
+_GATED = {**_SOFTMAX, "key_map": "l2", "forget_gates": 2, "input_projection": True, "difference_clip": 8.0}
 _AGENTS: dict[str, tuple[str, Memory | None, dict[str, Any]]] = {
     "": ("SRWM", "srwm", {}),
     "gated": ("gated SRWM", None, {"memory_options": _GATED, "num_heads": 2}),

@@ -14,11 +14,14 @@ OFF_PLATEAU: dict[str, Any] = {
     "memory_options": {"query_init_scale": 0.01},
 }
 
-# Queries of unit length have no use for `query_init_scale`: their own length has no influence. Few and large heads: see
-# docs/ideas/chance.md.
+# Queries of unit length have no use for `query_init_scale`: their own length has no influence.
+UNIT_KEYS: dict[str, Any] = {"memory_options": {"key_map": "l2"}}
+
+# Few and large heads: see docs/ideas/chance.md. What is clipped has never come near the limit in training; the limit
+# makes it provable that the matrix stays bounded (docs/ideas/forgetting.md).
 GATED: dict[str, Any] = {
     "num_heads": 2,
-    "memory_options": {"key_map": "l2", "forget_gates": 2, "input_projection": True},
+    "memory_options": {"key_map": "l2", "forget_gates": 2, "input_projection": True, "difference_clip": 8.0},
 }
 
 # As large as the heads of the gated SRWM.
