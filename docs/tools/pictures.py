@@ -11,7 +11,7 @@ from pathlib import Path
 from curves import draw_curves, read_table
 from drawing import SIGNS, Drawing, number
 from error_curves import draw_errors
-from forgetting_curves import draw_norms
+from forgetting_curves import draw_lives, draw_norms
 
 DOCS = Path(__file__).parent.parent
 
@@ -280,6 +280,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "seeds": seeds,
     "growth": draw_errors,
     "forgetting": draw_norms,
+    "lives": draw_lives,
 }
 """What is drawn, by the name of its file."""
 
