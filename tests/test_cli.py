@@ -284,7 +284,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_computed(
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["inspect", "omniglot-1shot", "--source", "strokes", "--episodes", "1" + "0" * 12], "wanted 1 to 10,000"),
+        (["inspect", "omniglot-1shot", "--source", "strokes", "--episodes", "1" + "0" * 12], "expected 1 to 10,000"),
         (
             ["inspect", "omniglot-1shot", "--source", "strokes", "--shots", "7"],
             "cannot be shown such episodes: ",

@@ -89,9 +89,7 @@ def draw_lives() -> str:
         d.text(left - 8, y + 4, str(percent), size=12, colour="quiet", at="end")
     for window in range(0, 11, 2):
         d.text(place(window, 20)[0], bottom + 20, f"{2000 * window:,}", size=12, colour="quiet")
-    d.text(
-        (left + right) / 2, bottom + 42, "steps; the classes change every 50; chance: 20", size=12, colour="quiet"
-    )
+    d.text((left + right) / 2, bottom + 42, "steps; the classes change every 50; chance: 20", size=12, colour="quiet")
     for i, (memory, words, colour, dashes) in enumerate(LIVES):
         for row in rows:
             if row["memory"] == memory:

@@ -70,10 +70,10 @@ def test_import_of_a_folder_makes_a_source(run, tmp_path, empty_data_folder):
         (["fetch", "omnigot"], "did you mean 'omniglot'?"),
         (["fetch", "mini-imagenet"], "srwm data import mini-imagenet"),
         (["import", "folder", "x"], "need a name: add --name NAME"),
-        (["import", "folder", "x", "y", "--name", "z"], "2 folders came; wanted one"),
+        (["import", "folder", "x", "y", "--name", "z"], "2 folders came; expected one"),
         (["import", "folder", "nowhere", "--name", "z"], "nowhere is not a folder"),
         (["import", "folders", "x"], "did you mean 'folder'?"),
-        (["import", "mini-imagenet", "x"], "x came; wanted mini-imagenet-cache-train.pkl"),
+        (["import", "mini-imagenet", "x"], "x came; expected mini-imagenet-cache-train.pkl"),
         (["import", "mini-imagenet", "train", "val", "test"], "train does not exist"),
         (["verify"], "there is no pack in"),
         (["verify", "fc100"], "fc100 is not in"),
@@ -96,7 +96,7 @@ def test_what_cannot_be_exits_2_with_a_sentence(words, problem, run):
 def test_import_of_caches_checks_the_numbers(run, tmp_path):
     status, _, err = run("import", "mini-imagenet", *mini_imagenet_caches(tmp_path))
     assert status == 2
-    assert "wanted 64 classes" in err
+    assert "expected 64 classes" in err
 
 
 def test_fetch_of_strokes_has_nothing_to_do(run):

@@ -92,7 +92,7 @@ def test_cifar_100_becomes_a_pack_with_its_two_splits(tmp_path):
 
 def test_a_cifar_class_of_another_size_is_named(tmp_path):
     archive, _ = cifar_archive(tmp_path, per_class=(500, 99))
-    with pytest.raises(InputError, match="class 'apple' has 599 images; wanted 600"):
+    with pytest.raises(InputError, match="class 'apple' has 599 images; expected 600"):
         convert_cifar100([archive], tmp_path / "cifar100.npz", quiet)
 
 
@@ -134,7 +134,9 @@ def test_mini_imagenets_caches_become_a_pack(python_2, tmp_path):
 
 def test_caches_of_the_wrong_names_are_refused(tmp_path):
     paths = mini_imagenet_caches(tmp_path)
-    with pytest.raises(InputError, match=r"mini-imagenet-cache-train\.pkl, mini-imagenet-cache-val\.pkl came; wanted"):
+    with pytest.raises(
+        InputError, match=r"mini-imagenet-cache-train\.pkl, mini-imagenet-cache-val\.pkl came; expected"
+    ):
         convert_mini_imagenet(paths[:2], tmp_path / "a.npz", quiet)
 
 

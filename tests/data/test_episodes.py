@@ -174,7 +174,7 @@ def test_too_few_images_get_a_sentence_that_names_the_class():
 
 @pytest.mark.parametrize("name", ["ways", "shots", "queries"])
 def test_nothing_at_all_gets_a_sentence(name):
-    with pytest.raises(InputError, match=f"{name}=0; wanted at least 1"):
+    with pytest.raises(InputError, match=f"{name}=0; expected at least 1"):
         draw(**{name: 0})
 
 

@@ -58,7 +58,7 @@ def test_archives_are_kept_on_request(served, empty_data_folder):
 def test_a_pack_with_other_numbers_than_known_is_not_written(served, empty_data_folder, monkeypatch):
     monkeypatch.setitem(SOURCES, "omniglot", replace(SOURCES["omniglot"], classes=(1028, 172, 423)))
     with pytest.raises(
-        InputError, match=r"wanted 1028 classes in the train part of omniglot, but .*omniglot\.npz has 4"
+        InputError, match=r"expected 1028 classes in the train part of omniglot, but .*omniglot\.npz has 4"
     ):
         fetch("omniglot", empty_data_folder, quiet)
     assert "omniglot.npz" not in names(empty_data_folder)
@@ -107,7 +107,7 @@ def test_every_official_archive_has_an_address_a_size_and_a_sha256():
 
 def test_mini_imagenets_numbers_are_checked(tmp_path, empty_data_folder, monkeypatch):
     caches = mini_imagenet_caches(tmp_path)
-    with pytest.raises(InputError, match="wanted 64 classes in the train part of mini-imagenet"):
+    with pytest.raises(InputError, match="expected 64 classes in the train part of mini-imagenet"):
         import_mini_imagenet(caches, empty_data_folder, quiet)
     assert names(empty_data_folder) == []
     monkeypatch.setitem(SOURCES, "mini-imagenet", replace(SOURCES["mini-imagenet"], classes=(1, 1, 1)))

@@ -105,9 +105,9 @@ def test_a_class_may_be_called_train(tmp_path):
 @pytest.mark.parametrize(
     ("classes", "problem"),
     [
-        ([], "holds no folders; wanted a folder of images for each class"),
-        (["cat"], r"has one class \(cat\); wanted at least 3"),
-        (["cat", "dog"], r"has 2 classes \(cat, dog\); wanted at least 3"),
+        ([], "holds no folders; expected a folder of images for each class"),
+        (["cat"], r"has one class \(cat\); expected at least 3"),
+        (["cat", "dog"], r"has 2 classes \(cat, dog\); expected at least 3"),
         (["train/a", "test/a"], "class 'a' is in .*test.* and in .*train"),
         (["train/a", "test/b", "more"], "holds test, train, which split the classes, and also 'more'"),
     ],
@@ -126,7 +126,7 @@ def test_a_folder_of_loose_images_is_refused(tmp_path):
 def test_a_class_without_images_is_named(tmp_path):
     write_folder(tmp_path, CLASSES)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"empty holds no image; wanted files ending in \.png, "):
+    with pytest.raises(InputError, match=r"empty holds no image; expected files ending in \.png, "):
         scan_folder(tmp_path)
 
 

@@ -200,7 +200,7 @@ def test_a_pack_without_the_wanted_split_is_named(empty_data_folder):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ({"split": "valid"}, "split='valid'; wanted one of train, validation, test"),
+        ({"split": "valid"}, "split='valid'; expected one of train, validation, test"),
         ({"channels": 2}, "channels=2"),
         ({"image_size": 0}, "image_size=0"),
         ({"image_size": 5000}, "image_size=5000"),

@@ -135,15 +135,15 @@ def test_equal_sheets_have_equal_bytes():
     [
         ([], {}, "a contact sheet needs at least one image"),
         ([[], []], {}, "a contact sheet needs at least one image"),
-        ([[grey()]], {"scale": 0}, "scale=0; wanted at least 1"),
+        ([[grey()]], {"scale": 0}, "scale=0; expected at least 1"),
         ([[grey()]], {"row_titles": ["a", "b"]}, "2 row_titles for 1 rows"),
         ([[grey()]], {"captions": [["a", "b"]]}, "captions do not match the images"),
         ([[grey()]], {"marks": []}, "marks do not match the images"),
-        ([[grey()]], {"marks": [["good"]]}, "mark 'good'; wanted one of 'right', 'wrong', 'none'"),
-        ([[torch.zeros(2, 3, 3, dtype=torch.uint8)]], {}, "an image is torch.uint8 [2, 3, 3]; wanted"),
-        ([[torch.zeros(1, 3, 3)]], {}, "an image is torch.float32 [1, 3, 3]; wanted"),
-        ([[torch.zeros(3, 3, dtype=torch.uint8)]], {}, "an image is torch.uint8 [3, 3]; wanted"),
-        ([[torch.zeros(1, 0, 3, dtype=torch.uint8)]], {}, "an image is torch.uint8 [1, 0, 3]; wanted"),
+        ([[grey()]], {"marks": [["good"]]}, "mark 'good'; expected one of 'right', 'wrong', 'none'"),
+        ([[torch.zeros(2, 3, 3, dtype=torch.uint8)]], {}, "an image is torch.uint8 [2, 3, 3]; expected"),
+        ([[torch.zeros(1, 3, 3)]], {}, "an image is torch.float32 [1, 3, 3]; expected"),
+        ([[torch.zeros(3, 3, dtype=torch.uint8)]], {}, "an image is torch.uint8 [3, 3]; expected"),
+        ([[torch.zeros(1, 0, 3, dtype=torch.uint8)]], {}, "an image is torch.uint8 [1, 0, 3]; expected"),
     ],
 )
 def test_what_cannot_be_laid_out_is_refused_in_a_sentence(rows, options, message):

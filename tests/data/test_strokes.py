@@ -161,7 +161,7 @@ def test_random_numbers_have_their_mean_and_deviation_and_do_not_repeat():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"split": "dev"}, "split='dev'; wanted one of 'train', 'validation', 'test'"),
+        ({"split": "dev"}, "split='dev'; expected one of 'train', 'validation', 'test'"),
         ({"seed": -1}, "seed=-1; Strokes wants a number from 0 to"),
         ({"seed": 1 << 64}, "seed=18446744073709551616; Strokes wants"),
         ({"image_size": 7}, "image_size=7; Strokes wants a number from 8 to 1024"),

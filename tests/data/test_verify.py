@@ -38,8 +38,8 @@ def test_a_long_list_of_problems_is_cut(tmp_path):
 def test_wrong_numbers_and_missing_splits_are_named(tmp_path):
     write_pack(make_pack(tmp_path / "cifar100.npz", split="fc100")[0])
     problems = " ".join(verify_pack(tmp_path / "cifar100.npz"))
-    assert f"wanted 60 classes in the train part of fc100, but {tmp_path / 'cifar100.npz'} has 3" in problems
-    assert "has 4 images of class 'class0'; wanted 600" in problems
+    assert f"expected 60 classes in the train part of fc100, but {tmp_path / 'cifar100.npz'} has 3" in problems
+    assert "has 4 images of class 'class0'; expected 600" in problems
     assert "has no split 'cifarfs'; it has fc100" in problems
 
 

@@ -142,7 +142,7 @@ def test_the_ink_of_a_picture_can_be_named(page):
     assert page.post("/api/pictures?ink=bright", ink)["inverted"] is False
     assert page.post("/api/pictures?ink=dark", ink)["inverted"] is True
     status, _, content = page.send("POST", "/api/pictures?ink=red", ink)
-    assert (status, content["error"]) == (400, "ink is 'red'; wanted one of auto, dark, bright")
+    assert (status, content["error"]) == (400, "ink is 'red'; expected one of auto, dark, bright")
 
 
 def test_samples_are_two_drawings_of_each_class(page):
@@ -168,13 +168,13 @@ def test_names_come_back_as_they_were_given_and_marked_as_json(page, name):
 def test_names_that_cannot_be_shown_are_refused(page, name):
     status, sentence = page.refused("rename", {"label": 1, "name": name})
     assert status == 400
-    assert f"wanted 1 to {MAX_NAME} letters" in sentence
+    assert f"expected 1 to {MAX_NAME} letters" in sentence
 
 
 @pytest.mark.parametrize(
     ("verb", "body", "words"),
     [
-        ("teach", {"label": 5, "drawing": {"strokes": CROSS}}, "label is 5; wanted a whole number from 0 to 4"),
+        ("teach", {"label": 5, "drawing": {"strokes": CROSS}}, "label is 5; expected a whole number from 0 to 4"),
         ("teach", {"label": True, "drawing": {"strokes": CROSS}}, "label is True"),
         ("teach", {"label": 1.0, "drawing": {"strokes": CROSS}}, "label is 1.0"),
         ("teach", {"label": 0}, "lacks the key 'drawing'"),
@@ -191,10 +191,10 @@ def test_names_that_cannot_be_shown_are_refused(page, name):
         ("teach", {"label": 0, "drawing": {"pixels": "AAAA", "strokes": []}}, "has the key 'strokes'"),
         ("teach", {"label": 0, "drawing": 7}, "the drawing is 7"),
         ("forget", {"number": 1}, "there is no example 1"),
-        ("forget", {"number": -1}, "wanted a whole number"),
-        ("predict", {"drawing": {"strokes": CROSS}, "time": 1, "label": None}, "wanted 0 to 0"),
+        ("forget", {"number": -1}, "expected a whole number"),
+        ("predict", {"drawing": {"strokes": CROSS}, "time": 1, "label": None}, "expected 0 to 0"),
         ("predict", {"drawing": {"strokes": CROSS}, "time": 0, "label": "A"}, "label is 'A'"),
-        ("switch", {"x": 1}, "wanted nothing"),
+        ("switch", {"x": 1}, "expected nothing"),
         ("reset", b"[]", "not valid JSON: it does not hold an object"),
         ("reset", b"{", "not valid JSON"),
         ("reset", b"\xff\xfe", "not valid JSON"),
@@ -285,7 +285,7 @@ def test_pictures_that_are_too_large_are_refused_before_they_are_sent(page):
             f"the picture is 9000 x 9000 pixels; expected at most 10000 a side and {MAX_PIXELS} in all: "
             "make it smaller first",
         ),
-        (60000, "the picture is not an image that can be read; wanted PNG, JPEG, WEBP, BMP, GIF"),
+        (60000, "the picture is not an image that can be read; expected PNG, JPEG, WEBP, BMP, GIF"),
     ],
 )
 def test_a_picture_that_unpacks_to_gigabytes_is_refused(page, side, sentence):

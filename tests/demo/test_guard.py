@@ -43,7 +43,7 @@ def test_without_a_screen_no_browser_takes_the_terminal_over(monkeypatch):
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_what_is_no_port_gets_a_sentence(port):
-    with pytest.raises(InputError, match="wanted 0 to 65535"):
+    with pytest.raises(InputError, match="expected 0 to 65535"):
         listen(port)
 
 

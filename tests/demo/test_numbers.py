@@ -132,7 +132,7 @@ def test_a_length_that_cannot_be_is_refused(app, session, length):
 def test_a_query_that_makes_no_sense_gets_a_sentence(app, query):
     reply = post(app, "/api/pictures", b"x", query)
     assert reply.status == 400
-    assert "wanted one of auto, dark, bright" in reply.content["error"]
+    assert "expected one of auto, dark, bright" in reply.content["error"]
 
 
 @pytest.mark.parametrize("name", ["\x00", "\ud800", "a" * 60_000, "%2e%2e", "..", "é", "\u202e"])
@@ -161,4 +161,4 @@ def test_who_hangs_up_in_the_middle_leaves_no_trace(app, session, path):
 )
 def test_a_point_is_two_numbers(app, session, point):
     body = {"label": 0, "drawing": {"strokes": [*CROSS, [point]]}}
-    assert f"a point is {point}; wanted [x, y]" in post(app, f"{session}/teach", body).content["error"]
+    assert f"a point is {point}; expected [x, y]" in post(app, f"{session}/teach", body).content["error"]

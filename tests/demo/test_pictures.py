@@ -61,7 +61,7 @@ def test_no_other_format_reaches_a_decoder_though_pillow_has_one(kind):
     file = io.BytesIO()
     Image.new("RGB", (16, 16), "white").save(file, kind)
     with pytest.raises(
-        InputError, match="the picture is not an image that can be read; wanted PNG, JPEG, WEBP, BMP, GIF"
+        InputError, match="the picture is not an image that can be read; expected PNG, JPEG, WEBP, BMP, GIF"
     ):
         read_picture(file.getvalue(), LOOK, SHAPE)
 

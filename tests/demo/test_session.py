@@ -104,7 +104,7 @@ def test_there_is_an_end_to_examples_and_tasks():
 
 @pytest.mark.parametrize("time", [-1, 3])
 def test_there_is_no_moment_outside_of_time(time):
-    with pytest.raises(InputError, match="wanted 0 to 2"):
+    with pytest.raises(InputError, match="expected 0 to 2"):
         taught(0, 1).moment(time)
 
 

@@ -134,18 +134,18 @@ def test_sessions_of_the_tabs_do_not_know_of_each_other(stream_page):
 @pytest.mark.parametrize(
     ("verb", "body", "words"),
     [
-        ("steps", {"count": 0}, f"count is 0; wanted a whole number from 1 to {MAX_STEPS}"),
+        ("steps", {"count": 0}, f"count is 0; expected a whole number from 1 to {MAX_STEPS}"),
         ("steps", {"count": MAX_STEPS + 1}, f"count is {MAX_STEPS + 1}"),
         ("steps", {"count": True}, "count is True"),
         ("steps", {"count": "9"}, "count is '9'"),
         ("steps", {}, "lacks the key 'count'"),
-        ("steps", {"count": 1, "more": 1}, "has the key 'more'; wanted count"),
+        ("steps", {"count": 1, "more": 1}, "has the key 'more'; expected count"),
         ("task_length", {"images": 16}, "images is 16; expected one of 15, 30, 75"),
         ("task_length", {"images": True}, "images is True"),
         ("task_length", {"images": 30.0}, "images is 30.0"),
-        ("reset", {"seed": -1}, f"seed is -1; wanted a whole number from 0 to {MAX_SEED}"),
+        ("reset", {"seed": -1}, f"seed is -1; expected a whole number from 0 to {MAX_SEED}"),
         ("reset", {"seed": MAX_SEED + 1}, "seed is 2147483648"),
-        ("change", {"x": 1}, "wanted nothing"),
+        ("change", {"x": 1}, "expected nothing"),
         ("change", b"[]", "not valid JSON: it does not hold an object"),
     ],
 )

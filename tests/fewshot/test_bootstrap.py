@@ -230,9 +230,9 @@ def test_a_set_with_too_few_images_for_the_further_shots_gets_a_sentence():
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"future_shots": -1}, "future_shots=-1; wanted at least 0"),
-        ({"weight": -1.0}, "weight=-1.0; wanted at least 0"),
-        ({"future_weight": -0.5}, "future_weight=-0.5; wanted at least 0"),
+        ({"future_shots": -1}, "future_shots=-1; expected at least 0"),
+        ({"weight": -1.0}, "weight=-1.0; expected at least 0"),
+        ({"future_weight": -0.5}, "future_weight=-0.5; expected at least 0"),
     ],
 )
 def test_values_that_make_no_sense_get_a_sentence(values, sentence):

@@ -152,16 +152,16 @@ def test_a_run_that_has_ended_can_be_resumed_and_stays_as_it_is(images, trained,
         (["train", "omniglot-1shot", "--set", "model.memory=srwn"], "did you mean 'srwm'?"),
         (["train", "omniglot-1shot", "--set", "model.hidden_size=large"], "model.hidden_size"),
         (["train", "omniglot-1shot", "--set", "model.num_heads=7"], "not a multiple of num_heads=7"),
-        (["train", "omniglot-1shot", "--set", "model.num_heads=0"], "num_heads=0; wanted at least 1"),
-        (["train", "omniglot-1shot", "--set", "optimizer.beta1=2"], "beta1=2.0; wanted 0 or more and less than 1"),
+        (["train", "omniglot-1shot", "--set", "model.num_heads=0"], "num_heads=0; expected at least 1"),
+        (["train", "omniglot-1shot", "--set", "optimizer.beta1=2"], "beta1=2.0; expected 0 or more and less than 1"),
         (["train", "omniglot-1shot", "--set", "optimizer.learning_rate=" + "9" * 400], "that 64 bits can hold"),
         (["train", "omniglot-1shot", "--seed", "9" * 400], "that 64 bits can hold"),
         (["evaluate", "n" * 300], "cannot be read: File name too long"),
         (["train", "omniglot-1shot", "--set", "task.ways"], "'task.ways' sets nothing; write name=value"),
         (["train", "omniglot-1shot", "--set", "task.source=omnigot"], "omniglot"),
-        (["train", "omniglot-1shot", "--seed", "-1"], "seed=-1; wanted 0 or more"),
+        (["train", "omniglot-1shot", "--seed", "-1"], "seed=-1; expected 0 or more"),
         (["train", "omniglot-1shot", "--seed", "x"], "--seed"),
-        (["train", "omniglot-1shot", "--device", "tpu"], "device 'tpu' is unknown; wanted auto, cpu"),
+        (["train", "omniglot-1shot", "--device", "tpu"], "device 'tpu' is unknown; expected auto, cpu"),
         (["train", "omniglot-1shot", "--divice", "cpu"], "did you mean '--device'?"),
         (["train"], "RECIPE"),
         (["train", "omniglot-1shot"], "omniglot is not in"),
@@ -185,13 +185,13 @@ def test_what_cannot_be_exits_2_with_a_sentence_and_leaves_nothing(words, senten
     [
         (["task.ways=5"], "has 4 classes; 5-way episodes need at least 5"),
         (["task.shots=4"], "has 4 images; 4 to learn from and 1 to ask for need 5"),
-        (["task.image_size=8"], "the model cannot be built: image_size=8; wanted at least 16"),
+        (["task.image_size=8"], "the model cannot be built: image_size=8; expected at least 16"),
         (
             ["task.image_size=8", "model.encoder=res12", "model.encoder_channels=256"],
-            "image_size=8; wanted at least 16",
+            "image_size=8; expected at least 16",
         ),
-        (["model.encoder=res12"], "features=4; wanted one of 256, 512"),
-        (["task.channels=2"], "channels=2; wanted 1 (grey) or 3 (colours)"),
+        (["model.encoder=res12"], "features=4; expected one of 256, 512"),
+        (["task.channels=2"], "channels=2; expected 1 (grey) or 3 (colours)"),
         (["model.memory_options.reset_every=x"], "reset_every='x'; expected a whole number or None"),
         (["model.memory_options.beta_init=[1]"], "beta_init=[1]; expected a number"),
         (["model.memory_options.colour=red"], "memory_options has colour; 'srwm' takes"),
@@ -256,10 +256,10 @@ def test_evaluate_takes_other_splits_shots_and_sources(trained, images, tmp_path
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--sets", "0"], "0 sets of 16000 episodes; wanted at least one of each"),
-        (["--episodes", "-1"], "5 sets of -1 episodes; wanted at least one of each"),
-        (["--shots", "0"], "--shots 0; wanted at least 1"),
-        (["--shots", "-1"], "--shots -1; wanted at least 1"),
+        (["--sets", "0"], "0 sets of 16000 episodes; expected at least one of each"),
+        (["--episodes", "-1"], "5 sets of -1 episodes; expected at least one of each"),
+        (["--shots", "0"], "--shots 0; expected at least 1"),
+        (["--shots", "-1"], "--shots -1; expected at least 1"),
         (["--shots", "4"], "4 to learn from and 1 to ask for need 5"),
         (["--source", "omnigot"], "omniglot"),
         (["--split", "tests"], "did you mean 'test'?"),
@@ -301,7 +301,7 @@ def test_a_recipe_beyond_all_memory_exits_1_with_a_sentence(images, tmp_path, ca
 def test_a_model_beyond_all_memory_exits_2_and_names_its_size(images, tmp_path, capsys):
     status, out, err = train(images, tmp_path / "run", capsys, "model.hidden_size=1099511627776")
     assert (status, out) == (2, "")
-    assert "hidden_size=1099511627776; wanted at most 2147483647" in err
+    assert "hidden_size=1099511627776; expected at most 2147483647" in err
     assert not (tmp_path / "run").exists()
 
 

@@ -156,14 +156,14 @@ def test_colour_images_are_learnt_from():
     network = FewShotModel(config(), in_channels=3, image_size=SIZE)
     images = torch.randint(256, (4, 3, SIZE, SIZE), dtype=torch.uint8)
     assert network.predict(images, network.learn(images, torch.tensor([0, 1, 2, 0]))).shape == (4, 3)
-    with pytest.raises(ValueError, match=r"images have shape \[4, 16, 16\]; wanted .* c, h, w = 3, 16, 16"):
+    with pytest.raises(ValueError, match=r"images have shape \[4, 16, 16\]; expected .* c, h, w = 3, 16, 16"):
         network.predict(images[:, 0])
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (16, 16), (2, 1, 17, 16), (2, 3, 16, 17), (1, 1, 1, 1, 16, 16)])
 def test_images_of_another_shape_get_a_sentence(shape):
     with pytest.raises(
-        ValueError, match=r"images have shape .*; wanted \[n, c, h, w\] or \[b, n, c, h, w\] with c, h, w = 1"
+        ValueError, match=r"images have shape .*; expected \[n, c, h, w\] or \[b, n, c, h, w\] with c, h, w = 1"
     ):
         model().predict(torch.zeros(shape))
 
@@ -171,11 +171,11 @@ def test_images_of_another_shape_get_a_sentence(shape):
 @pytest.mark.parametrize(
     ("labels", "sentence"),
     [
-        ([0, 1], "wanted whole numbers, one for each of the images"),
-        (0, "wanted whole numbers, one for each of the images"),
-        ([0.0, 1.0, 2.0], "labels are torch.float32 .*; wanted whole numbers"),
-        ([0, 1, 3], "labels go from 0 to 3; wanted 0 to 2: the model tells 3 classes apart"),
-        ([0, -1, 1], "labels go from -1 to 1; wanted 0 to 2"),
+        ([0, 1], "expected whole numbers, one for each of the images"),
+        (0, "expected whole numbers, one for each of the images"),
+        ([0.0, 1.0, 2.0], "labels are torch.float32 .*; expected whole numbers"),
+        ([0, 1, 3], "labels go from 0 to 3; expected 0 to 2: the model tells 3 classes apart"),
+        ([0, -1, 1], "labels go from -1 to 1; expected 0 to 2"),
     ],
 )
 def test_labels_that_do_not_fit_get_a_sentence(labels, sentence):
@@ -224,7 +224,7 @@ def test_a_norm_of_the_features_centres_them_in_training_and_goes_by_running_sta
 
 @pytest.mark.parametrize("encoder", ["conv4", "res12"])
 def test_images_that_are_too_small_get_a_sentence(encoder):
-    with pytest.raises(ValueError, match="image_size=15; wanted at least 16"):
+    with pytest.raises(ValueError, match="image_size=15; expected at least 16"):
         FewShotModel(config(model={"encoder": encoder, "encoder_channels": 256}), image_size=15)
 
 

@@ -195,22 +195,22 @@ def test_an_unknown_recipe_gets_the_nearest_name():
 @pytest.mark.parametrize(
     ("part", "values", "sentence"),
     [
-        ("task", {"ways": 0}, "ways=0; wanted at least 1"),
-        ("task", {"queries": 0}, "queries=0; wanted at least 1"),
-        ("task", {"augment": -0.1}, "augment=-0.1; wanted at least 0"),
-        ("model", {"hidden_size": 0}, "hidden_size=0; wanted at least 1"),
-        ("model", {"num_heads": 0}, "num_heads=0; wanted at least 1"),
+        ("task", {"ways": 0}, "ways=0; expected at least 1"),
+        ("task", {"queries": 0}, "queries=0; expected at least 1"),
+        ("task", {"augment": -0.1}, "augment=-0.1; expected at least 0"),
+        ("model", {"hidden_size": 0}, "hidden_size=0; expected at least 1"),
+        ("model", {"num_heads": 0}, "num_heads=0; expected at least 1"),
         ("model", {"num_heads": 7}, "hidden_size=256 is not a multiple of num_heads=7"),
-        ("model", {"dropout": 1.0}, "dropout=1.0; wanted 0 or more and less than 1"),
-        ("model", {"encoder_dropout": -0.1}, "encoder_dropout=-0.1; wanted 0 or more and less than 1"),
-        ("optimizer", {"learning_rate": -1.0}, "learning_rate=-1.0; wanted at least 0"),
+        ("model", {"dropout": 1.0}, "dropout=1.0; expected 0 or more and less than 1"),
+        ("model", {"encoder_dropout": -0.1}, "encoder_dropout=-0.1; expected 0 or more and less than 1"),
+        ("optimizer", {"learning_rate": -1.0}, "learning_rate=-1.0; expected at least 0"),
         ("optimizer", {"schedule": "noam", "warmup_steps": 0}, "warmup_steps=0; the noam schedule wants at least 1"),
-        ("optimizer", {"beta1": 1.0}, "beta1=1.0; wanted 0 or more and less than 1"),
-        ("optimizer", {"beta2": -0.1}, "beta2=-0.1; wanted 0 or more and less than 1"),
-        ("optimizer", {"clip_norm": -1.0}, "clip_norm=-1.0; wanted more than 0"),
+        ("optimizer", {"beta1": 1.0}, "beta1=1.0; expected 0 or more and less than 1"),
+        ("optimizer", {"beta2": -0.1}, "beta2=-0.1; expected 0 or more and less than 1"),
+        ("optimizer", {"clip_norm": -1.0}, "clip_norm=-1.0; expected more than 0"),
         ("train", {"batch_size": 10, "grad_accum_steps": 4}, "batch_size=10 is not a multiple of grad_accum_steps=4"),
-        ("train", {"test_sets": 0}, "test_sets=0; wanted at least 1"),
-        ("train", {"log_every": 0}, "log_every=0; wanted at least 1"),
+        ("train", {"test_sets": 0}, "test_sets=0; expected at least 1"),
+        ("train", {"log_every": 0}, "log_every=0; expected at least 1"),
     ],
 )
 def test_values_that_make_no_sense_get_a_sentence(part, values, sentence):
@@ -220,7 +220,7 @@ def test_values_that_make_no_sense_get_a_sentence(part, values, sentence):
 
 @pytest.mark.parametrize("seed", [-1, 2**70])
 def test_a_seed_that_torch_cannot_take_gets_a_sentence(seed):
-    with pytest.raises(ValueError, match=f"seed={seed}; wanted 0 or more"):
+    with pytest.raises(ValueError, match=f"seed={seed}; expected 0 or more"):
         FewShotConfig(seed=seed)
 
 

@@ -403,7 +403,10 @@ def test_a_batch_that_cannot_be_shared_gets_a_sentence():
 
 def test_images_that_are_not_square_or_too_small_get_a_sentence():
     names = [f"class{i}" for i in range(4)]
-    for size, sentence in (((16, 18), "images are 16 x 18; wanted as high as wide"), ((8, 8), "wanted at least 16")):
+    for size, sentence in (
+        ((16, 18), "images are 16 x 18; expected as high as wide"),
+        ((8, 8), "expected at least 16"),
+    ):
         images = ImageSet.of_counts("odd", torch.zeros(16, 1, *size, dtype=torch.uint8), [4] * 4, names)
         with pytest.raises(InputError, match=sentence):
             FewShotTrainer(config(), images, images, CPU)

@@ -163,14 +163,14 @@ def test_the_margin_is_the_best_score_less_the_mean_of_the_others():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--episodes", "0"], "episodes=0; wanted 1 to 10,000"),
+        (["--episodes", "0"], "episodes=0; expected 1 to 10,000"),
         (["--shots", "6"], "to learn from"),
         (["--every", "0"], "every=0"),
         (["--every", "9"], "no step was recorded of 4"),
         (["--heads", "7"], "has 2 heads"),
         (["--rows", "9"], "rows has 9"),
         (["--layers", "5"], "there is no layer 5"),
-        (["--heads", "a"], "'a'; wanted whole numbers with commas between them"),
+        (["--heads", "a"], "'a'; expected whole numbers with commas between them"),
         (["--source", "omniglot"], "omniglot is not in"),
         (["--film", "--no-plots"], "do not go together"),
         (["--splt", "test"], "did you mean '--split'?"),

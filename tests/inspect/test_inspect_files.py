@@ -80,7 +80,7 @@ def test_broken_records_are_refused_with_a_sentence(inspection, tmp_path):
         ({"matrices": [{**rest["matrices"][0], "kind": "odd"}]}, "kind is 'odd'"),
         ({"matrices": [5]}, r"matrices\[0\] is 5"),
         ({"matrices": [{**rest["matrices"][0], "rows": [0]}]}, "has shape"),
-        ({"matrices": [{**rest["matrices"][0], "columns": ["a"]}]}, "wanted a whole number"),
+        ({"matrices": [{**rest["matrices"][0], "columns": ["a"]}]}, "expected a whole number"),
         ({"matrices": rest["matrices"] * 3}, "does not fit its tensors"),
         ({"every": None}, "does not fit its tensors"),
     ):

@@ -162,7 +162,7 @@ def test_a_film_that_fails_half_way_leaves_the_one_before(tmp_path, monkeypatch,
 
 def test_films_that_cannot_be_are_refused_with_a_sentence(tmp_path, monkeypatch):
     record = inspected()[0]
-    with pytest.raises(InputError, match=r"wanted \.gif or \.mp4"):
+    with pytest.raises(InputError, match=r"expected \.gif or \.mp4"):
         write_film(record, tmp_path / "film.avi")
     with pytest.raises(InputError, match="row=2; the record has 2 rows"):
         write_film(record, tmp_path / "film.gif", row=2)

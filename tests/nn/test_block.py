@@ -21,7 +21,7 @@ def test_its_state_is_that_of_the_memory():
 
 
 def test_a_memory_of_another_size_gets_a_sentence():
-    with pytest.raises(ValueError, match="memory maps 8 features to 5; wanted 8 to 8"):
+    with pytest.raises(ValueError, match="memory maps 8 features to 5; expected 8 to 8"):
         Block(LSTM(8, 5), FeedForward(8))
 
 

@@ -64,14 +64,14 @@ def test_it_returns_nothing():
 @pytest.mark.parametrize(
     ("layer", "sentence"),
     [
-        (ReturnsOnlyY, "forward returned a Tensor; wanted the pair (y, state)."),
-        (TimeFirst, "y has shape [7, 5, 3]; wanted [b, t, features] = [5, 7] and the features."),
-        (AnotherDtype, "y is torch.float64 on cpu; wanted torch.float32 on cpu, as x is."),
-        (PlainTuple, "The state is a tuple; wanted a NamedTuple, so that its parts have names."),
+        (ReturnsOnlyY, "forward returned a Tensor; expected the pair (y, state)."),
+        (TimeFirst, "y has shape [7, 5, 3]; expected [b, t, features] = [5, 7] and the features."),
+        (AnotherDtype, "y is torch.float64 on cpu; expected torch.float32 on cpu, as x is."),
+        (PlainTuple, "The state is a tuple; expected a NamedTuple, so that its parts have names."),
         (PlainTuple, "The state has no method detach."),
         (PlainTuple, "The state has no method reset."),
-        (DictState, "a state holds a dict; wanted a NamedTuple of tensors, or of such NamedTuples."),
-        (FeaturesFirst, "A tensor of the state has shape [3, 5]; wanted batch first: [5, ...]."),
+        (DictState, "a state holds a dict; expected a NamedTuple of tensors, or of such NamedTuples."),
+        (FeaturesFirst, "A tensor of the state has shape [3, 5]; expected batch first: [5, ...]."),
         (StartsFromOne, "A state of zeros does not equal state=None: zeros must mean a new episode."),
         (InitialStateOfOnes, "initial_state(b) is not a state of zeros like the one that forward returns."),
         (
@@ -80,7 +80,7 @@ def test_it_returns_nothing():
         ),
         (LooksAhead, "A sequence of 7 steps cut after 1, state carried over, does not give the whole's y."),
         (StateOfTheLastStepOnly, "A sequence of 7 steps cut after 1 does not end in the whole's state."),
-        (StepOfAnotherShape, "step returned y_t of shape [5, 1, 3]; wanted [b, features] = [5, 3]."),
+        (StepOfAnotherShape, "step returned y_t of shape [5, 1, 3]; expected [b, features] = [5, 3]."),
         (StepForgets, "step, repeated, does not give the y of the whole sequence."),
         (StepForgets, "step, repeated, does not end in the state of the whole sequence."),
         (ReadGoesOn, "read does not answer each input as a step from the same state does."),
@@ -213,7 +213,7 @@ def test_without_an_input_size_it_asks_for_one():
 
 
 def test_too_small_a_trial_gets_a_sentence():
-    with pytest.raises(ValueError, match="batch_size=1, time=7; wanted at least 2 rows and 4 steps"):
+    with pytest.raises(ValueError, match="batch_size=1, time=7; expected at least 2 rows and 4 steps"):
         check_layer(Good(), batch_size=1)
 
 
@@ -229,6 +229,6 @@ def test_the_tolerance_can_be_chosen():
 
 @pytest.mark.parametrize("sizes", [{"batch_size": 1}, {"time": 3}])
 def test_too_few_rows_or_steps_get_a_sentence_and_the_least_will_do(sizes):
-    with pytest.raises(ValueError, match="wanted at least 2 rows and 4 steps"):
+    with pytest.raises(ValueError, match="expected at least 2 rows and 4 steps"):
         check_layer(Good(), **sizes)
     check_layer(Good(), **{name: size + 1 for name, size in sizes.items()})

@@ -94,14 +94,14 @@ def test_under_autocast_the_operator_gets_one_dtype(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feature_map": "relu"}, "feature_map='relu'; wanted one of 'softmax', 'elu_sum', 'l2'"),
+        ({"feature_map": "relu"}, "feature_map='relu'; expected one of 'softmax', 'elu_sum', 'l2'"),
         ({"feature_map_eps": 1e-5}, "feature_map_eps=1e-05 has no place in 'softmax'; take feature_map=\"elu_sum\""),
         ({"feature_map": "l2", "feature_map_eps": 1e-5}, "feature_map_eps=1e-05 has no place in 'l2'"),
         ({"max_learning_rate": 0.0}, "max_learning_rate=0.0; expected a number above 0, and 2 at most"),
         ({"max_learning_rate": 2.5}, "max_learning_rate=2.5; expected a number above 0, and 2 at most"),
         ({"max_learning_rate": "2"}, "max_learning_rate='2'; expected a number above 0, and 2 at most"),
         ({"max_learning_rate": float("nan")}, "max_learning_rate=nan; expected a number above 0"),
-        ({"backend": "fla"}, "backend='fla'; wanted one of 'auto'"),
+        ({"backend": "fla"}, "backend='fla'; expected one of 'auto'"),
     ],
 )
 def test_bad_options_get_a_sentence(options, message):

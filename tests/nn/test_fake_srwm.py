@@ -42,5 +42,5 @@ def test_the_initial_matrices_have_the_spread_of_an_srwm():
 
 @pytest.mark.usefixtures("as_installed")
 def test_an_unknown_activation_gets_a_sentence():
-    with pytest.raises(ValueError, match="input_activation='elu'; wanted one of 'none', 'softmax'"):
+    with pytest.raises(ValueError, match="input_activation='elu'; expected one of 'none', 'softmax'"):
         FakeSRWM(6, 2, input_activation="elu")

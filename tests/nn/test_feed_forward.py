@@ -31,7 +31,7 @@ def test_dropout_falls_inside_and_on_the_output():
 
 @pytest.mark.usefixtures("as_installed")
 def test_an_inner_size_of_zero_gets_a_sentence():
-    with pytest.raises(ValueError, match="ff_size=0; wanted at least 1"):
+    with pytest.raises(ValueError, match="ff_size=0; expected at least 1"):
         FeedForward(4, 0)
 
 

@@ -128,7 +128,7 @@ def test_a_model_finds_it_by_name():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feature_map": "relu"}, "feature_map='relu'; wanted one of 'softmax', 'elu_sum', 'l2'"),
+        ({"feature_map": "relu"}, "feature_map='relu'; expected one of 'softmax', 'elu_sum', 'l2'"),
         ({"feature_map_eps": 1e-5}, "feature_map_eps=1e-05 has no place in 'l2'"),
         ({"forget_min": -0.1}, "forget_min=-0.1, forget_max=0.1; expected 0 <= forget_min <= forget_max < 1"),
         ({"forget_min": 0.2}, "forget_min=0.2, forget_max=0.1; expected 0 <= forget_min <= forget_max < 1"),
@@ -136,7 +136,7 @@ def test_a_model_finds_it_by_name():
         ({"forget_max": "0.1"}, "forget_max='0.1'; expected a number"),
         ({"forget_bias": float("inf")}, "forget_bias=inf; expected a finite number"),
         ({"max_learning_rate": 3}, "max_learning_rate=3; expected a number above 0, and 2 at most"),
-        ({"backend": "fla"}, "backend='fla'; wanted one of 'auto'"),
+        ({"backend": "fla"}, "backend='fla'; expected one of 'auto'"),
     ],
 )
 def test_bad_options_get_a_sentence(options, message):

@@ -182,12 +182,12 @@ def test_a_reset_forgets_even_nan(layer):
 @pytest.mark.parametrize(
     ("x", "reset", "message"),
     [
-        (torch.zeros(3, SIZE), None, r"x has shape \[3, 8\]; wanted \[b, t, d\] with 8 features"),
-        (torch.zeros(2, 3, SIZE + 1), None, r"x has shape \[2, 3, 9\]; wanted \[b, t, d\] with 8 features"),
+        (torch.zeros(3, SIZE), None, r"x has shape \[3, 8\]; expected \[b, t, d\] with 8 features"),
+        (torch.zeros(2, 3, SIZE + 1), None, r"x has shape \[2, 3, 9\]; expected \[b, t, d\] with 8 features"),
         (torch.zeros(2, 3, SIZE, dtype=torch.int64), None, "x has dtype torch.int64"),
         (torch.zeros(2, 3, SIZE), torch.zeros(2, dtype=torch.bool), r"reset has shape \[2\]"),
         (torch.zeros(2, 3, SIZE), torch.zeros(3, 2, dtype=torch.bool), r"reset has shape \[3, 2\]"),
-        (torch.zeros(2, 3, SIZE), torch.zeros(2, 3), "reset has dtype torch.float32; wanted torch.bool"),
+        (torch.zeros(2, 3, SIZE), torch.zeros(2, 3), "reset has dtype torch.float32; expected torch.bool"),
     ],
 )
 def test_bad_input_gets_a_sentence(layer, x, reset, message):
@@ -199,10 +199,10 @@ def test_bad_input_gets_a_sentence(layer, x, reset, message):
 @pytest.mark.parametrize(
     ("x_t", "reset", "message"),
     [
-        (torch.zeros(2, 1, SIZE), None, r"x_t has shape \[2, 1, 8\]; wanted \[b, d\] with 8 features"),
-        (torch.zeros(2, SIZE - 1), None, r"x_t has shape \[2, 7\]; wanted \[b, d\] with 8 features"),
-        (torch.zeros(2, SIZE), torch.zeros(2, 1, dtype=torch.bool), r"reset has shape \[2, 1\]; wanted \[b\]"),
-        (torch.zeros(2, SIZE), torch.zeros(2), "reset has dtype torch.float32; wanted torch.bool"),
+        (torch.zeros(2, 1, SIZE), None, r"x_t has shape \[2, 1, 8\]; expected \[b, d\] with 8 features"),
+        (torch.zeros(2, SIZE - 1), None, r"x_t has shape \[2, 7\]; expected \[b, d\] with 8 features"),
+        (torch.zeros(2, SIZE), torch.zeros(2, 1, dtype=torch.bool), r"reset has shape \[2, 1\]; expected \[b\]"),
+        (torch.zeros(2, SIZE), torch.zeros(2), "reset has dtype torch.float32; expected torch.bool"),
     ],
 )
 def test_bad_input_of_a_step_gets_a_sentence(layer, x_t, reset, message):
@@ -215,7 +215,7 @@ def test_the_state_of_another_kind_of_layer_gets_a_sentence(layer):
     class Other(tuple):
         __slots__ = ()
 
-    with pytest.raises(ValueError, match=r"state is a Other; wanted the .*State"):
+    with pytest.raises(ValueError, match=r"state is a Other; expected the .*State"):
         layer(torch.zeros(2, 3, SIZE), Other())
 
 
@@ -223,7 +223,7 @@ def test_the_state_of_another_kind_of_layer_gets_a_sentence(layer):
 @pytest.mark.parametrize("name", [name for name in LAYERS if name not in STATELESS])
 def test_the_state_of_another_batch_gets_a_sentence(name):
     layer = LAYERS[name]()
-    with pytest.raises(ValueError, match=r"state\.\w+ has shape \[3, .*wanted \[b, .*= \[2, "):
+    with pytest.raises(ValueError, match=r"state\.\w+ has shape \[3, .*expected \[b, .*= \[2, "):
         layer(torch.zeros(2, 3, SIZE), layer.initial_state(3))
 
 

@@ -90,7 +90,7 @@ def test_under_autocast_on_a_cpu_half_precision_inputs_meet_float32_parameters()
 
 @pytest.mark.usefixtures("as_installed")
 def test_no_layers_get_a_sentence():
-    with pytest.raises(ValueError, match="num_layers=0; wanted at least 1"):
+    with pytest.raises(ValueError, match="num_layers=0; expected at least 1"):
         LSTM(4, 3, num_layers=0)
 
 

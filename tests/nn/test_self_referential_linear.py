@@ -242,17 +242,17 @@ def test_no_gradient_crosses_a_periodic_reset():
     [
         ({"in_features": 7}, "in_features=7 is not a multiple of num_heads=2; choose a number of heads that divides"),
         ({"out_features": 5}, "out_features=5 is not a multiple of num_heads=2"),
-        ({"num_heads": 0}, "num_heads=0; wanted at least 1"),
-        ({"out_features": 0}, "out_features=0; wanted at least 1"),
-        ({"input_activation": "relu"}, "input_activation='relu'; wanted one of 'none', 'softmax'"),
-        ({"learning_rates": 2}, "learning_rates=2; wanted one of 1, 4"),
-        ({"reset_every": 0}, "reset_every=0; wanted at least 1"),
+        ({"num_heads": 0}, "num_heads=0; expected at least 1"),
+        ({"out_features": 0}, "out_features=0; expected at least 1"),
+        ({"input_activation": "relu"}, "input_activation='relu'; expected one of 'none', 'softmax'"),
+        ({"learning_rates": 2}, "learning_rates=2; expected one of 1, 4"),
+        ({"reset_every": 0}, "reset_every=0; expected at least 1"),
         ({"key_map": "relu"}, "key_map='relu'; expected 'softmax' or 'l2'"),
         ({"forget_gates": 3}, "forget_gates=3; expected 0"),
         ({"forget_min": 0.2}, "forget_min=0.2, forget_max=0.1; expected 0 <= forget_min <= forget_max < 1"),
         ({"forget_bias": "low"}, "forget_bias='low'; expected a number"),
         ({"difference_clip": 0}, "difference_clip=0; expected a number above zero"),
-        ({"backend": "tpu"}, "backend='tpu'; wanted one of 'auto'"),
+        ({"backend": "tpu"}, "backend='tpu'; expected one of 'auto'"),
     ],
 )
 def test_bad_options_get_a_sentence(options, message):
@@ -264,7 +264,7 @@ def test_bad_options_get_a_sentence(options, message):
 def test_a_count_of_another_batch_gets_a_sentence():
     layer = make()
     state = layer.initial_state(2)._replace(steps=torch.zeros(3, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"state.steps has shape \[3\]; wanted \[b\] = \[2\]"):
+    with pytest.raises(ValueError, match=r"state.steps has shape \[3\]; expected \[b\] = \[2\]"):
         layer(draw(), state)
 
 

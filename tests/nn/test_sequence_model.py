@@ -112,9 +112,9 @@ def test_layers_of_your_own_have_their_own_parameters():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"memory": "transformer"}, "memory='transformer'; wanted one of 'srwm', 'deltanet'"),
+        ({"memory": "transformer"}, "memory='transformer'; expected one of 'srwm', 'deltanet'"),
         ({"num_heads": 3}, "hidden_size=8 is not a multiple of num_heads=3"),
-        ({"num_layers": 0}, "num_layers=0; wanted at least 1"),
+        ({"num_layers": 0}, "num_layers=0; expected at least 1"),
         ({"memory_options": {"activation": "none"}}, "memory_options has activation; 'srwm' takes input_activation, "),
         ({"memory_options": {"dropout": 0.1}}, "memory_options has dropout; 'srwm' takes input_activation, "),
         ({"memory": "lstm", "memory_options": {"norm": "none"}}, "memory_options has norm; 'lstm' takes no options"),
@@ -127,7 +127,7 @@ def test_bad_options_get_a_sentence(options, message):
 
 def test_the_state_of_a_model_with_other_layers_gets_a_sentence():
     model = SequenceModel(5, 3, **SMALL)
-    with pytest.raises(ValueError, match="state holds 0 layers; wanted 2, as the model has"):
+    with pytest.raises(ValueError, match="state holds 0 layers; expected 2, as the model has"):
         model(torch.randn(2, 4, 5), SequenceState(()))
 
 

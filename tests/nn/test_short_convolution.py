@@ -195,12 +195,12 @@ def test_a_width_that_no_memory_holds_gets_a_sentence():
 def test_states_that_do_not_fit_get_a_sentence():
     layer, x = SRWM(SIZE, 2, convolution=4), torch.randn(2, 3, SIZE)
     plain = SRWM(SIZE, 2)
-    with pytest.raises(ValueError, match="state is a SelfReferentialState; wanted the ConvolvedState"):
+    with pytest.raises(ValueError, match="state is a SelfReferentialState; expected the ConvolvedState"):
         layer(x, plain.initial_state(2))
-    with pytest.raises(ValueError, match="state is a ConvolvedState; wanted the SelfReferentialState"):
+    with pytest.raises(ValueError, match="state is a ConvolvedState; expected the SelfReferentialState"):
         plain(x, layer.initial_state(2))
-    with pytest.raises(ValueError, match="state is a DeltaNetState; wanted the SelfReferentialState"):
+    with pytest.raises(ValueError, match="state is a DeltaNetState; expected the SelfReferentialState"):
         layer(x, layer.initial_state(2)._replace(memory=DeltaNet(SIZE, 2).initial_state(2)))
-    with pytest.raises(ValueError, match=r"state\.recent has shape \[2, 2, 8\]; wanted \[b, convolution - 1, d\]"):
+    with pytest.raises(ValueError, match=r"state\.recent has shape \[2, 2, 8\]; expected \[b, convolution - 1, d\]"):
         layer(x, SRWM(SIZE, 2, convolution=3).initial_state(2))
     assert isinstance(layer.initial_state(2).memory, SelfReferentialState)

@@ -148,7 +148,7 @@ def test_heads_that_do_not_divide_get_a_sentence():
 
 @pytest.mark.usefixtures("as_installed")
 def test_an_unknown_norm_gets_a_sentence():
-    with pytest.raises(ValueError, match="norm='post'; wanted one of 'residual', 'input', 'none', 'unused'"):
+    with pytest.raises(ValueError, match="norm='post'; expected one of 'residual', 'input', 'none', 'unused'"):
         SRWM(8, 2, norm="post")
 
 

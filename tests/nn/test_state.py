@@ -99,7 +99,7 @@ def test_map_state_reaches_every_tensor_and_keeps_the_structure(state):
 
 
 def test_map_state_refuses_what_is_not_a_state():
-    with pytest.raises(ValueError, match="a state holds a dict; wanted tensors"):
+    with pytest.raises(ValueError, match="a state holds a dict; expected tensors"):
         map_state(torch.clone, SequenceState(({},)))
 
 
@@ -130,11 +130,11 @@ def test_its_methods_compile_to_one_graph():
 
 @pytest.mark.usefixtures("as_installed")
 def test_reset_refuses_a_mask_of_numbers():
-    with pytest.raises(ValueError, match=r"is_first has dtype torch.int64; wanted torch.bool"):
+    with pytest.raises(ValueError, match=r"is_first has dtype torch.int64; expected torch.bool"):
         DeltaNetState(ones(2, 1, 3, 3)).reset(torch.tensor([0, 1]))
 
 
 @pytest.mark.usefixtures("as_installed")
 def test_reset_refuses_a_mask_of_another_batch():
-    with pytest.raises(ValueError, match=r"is_first has shape \[3\]; wanted \[b\] = \[2\]"):
+    with pytest.raises(ValueError, match=r"is_first has shape \[3\]; expected \[b\] = \[2\]"):
         DeltaNetState(ones(2, 1, 3, 3)).reset(IS_FIRST)

@@ -270,7 +270,7 @@ def test_a_configuration_whose_recipe_or_seed_is_of_another_type_is_refused(run,
     ("content", "sentence"),
     [
         ({"hardware": []}, "hardware is []"),
-        ({"step": "4"}, "step is '4'; wanted a whole number"),
+        ({"step": "4"}, "step is '4'; expected a whole number"),
         ({"test": 5}, "test is 5"),
         ({"test": {"accuracy": "0.9"}}, "'test.interval_sets' is missing"),
         ({"test": {}}, "'test.accuracy' is missing"),

@@ -111,7 +111,7 @@ def test_only_the_wanted_groups_are_read(tmp_path):
 
 
 def test_a_group_whose_name_is_no_file_name_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="wanted letters"):
+    with pytest.raises(ValueError, match="expected letters"):
         save_checkpoint(tmp_path, 1, {"../weights": WEIGHTS}, {})
 
 
@@ -151,7 +151,7 @@ def test_a_renamed_checkpoint_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["absent", "file"])
 def test_what_is_no_checkpoint_gets_a_sentence(tmp_path, name):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="is not a checkpoint; wanted a folder named like"):
+    with pytest.raises(InputError, match="is not a checkpoint; expected a folder named like"):
         load_checkpoint(tmp_path / name)
 
 
@@ -298,7 +298,7 @@ def test_pruning_keeps_the_newest_and_the_best(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["step-000000002", "step-000000004", "step-000000005"]
     prune(tmp_path, keep=1)
     assert names(tmp_path) == ["step-000000002", "step-000000005"]
-    with pytest.raises(ValueError, match="keep=0; wanted at least 1"):
+    with pytest.raises(ValueError, match="keep=0; expected at least 1"):
         prune(tmp_path, keep=0)
 
 

@@ -55,7 +55,7 @@ def test_a_gpu_beyond_the_last_gets_a_sentence(two_gpus):
 
 @pytest.mark.parametrize("name", ["gpu", "", "cpu:0", "auto:1", f"{GPU}:x", f"{GPU}:", f"{GPU}:-1"])
 def test_an_unknown_device_is_refused(two_gpus, name):
-    with pytest.raises(InputError, match="is unknown; wanted auto, cpu, "):
+    with pytest.raises(InputError, match="is unknown; expected auto, cpu, "):
         devices.choose_device(name)
 
 

@@ -185,7 +185,7 @@ def test_an_unknown_score_is_refused_with_the_nearest(folder):
 
 @pytest.mark.parametrize("name", ["total_steps", "log_every", "validate_every", "checkpoint_every", "keep_checkpoints"])
 def test_options_below_one_are_refused(name):
-    with pytest.raises(InputError, match=f"{name} is 0; wanted at least 1"):
+    with pytest.raises(InputError, match=f"{name} is 0; expected at least 1"):
         options(**{name: 0})
 
 

@@ -146,7 +146,7 @@ def test_torchrun_with_one_process_is_one_alone(environment):
     [
         ({"RANK": "0"}, "WORLD_SIZE is not set, but others of torchrun's variables are"),
         ({"RANK": "x", "WORLD_SIZE": "2"}, "RANK='x', but others"),
-        ({"RANK": "2", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, "wanted a rank from 0 to 1"),
+        ({"RANK": "2", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, "expected a rank from 0 to 1"),
     ],
 )
 def test_wrong_variables_of_torchrun_get_a_sentence(environment, variables, sentence):

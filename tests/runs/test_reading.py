@@ -107,7 +107,7 @@ def test_what_is_no_file_is_named_and_the_checkpoint_before_is_taken(tmp_path, c
 def test_tensors_without_end_are_not_read(tmp_path, monkeypatch):
     path = save_checkpoint(tmp_path, 20, WEIGHTS, {})
     os.truncate(path / "weights.safetensors", 2**40)
-    with pytest.raises(InputError, match=rf"weights\.safetensors is broken: it has {2**40:,} bytes; wanted "):
+    with pytest.raises(InputError, match=rf"weights\.safetensors is broken: it has {2**40:,} bytes; expected "):
         load_checkpoint(path)
     (path / "weights.safetensors").unlink()
     put(path / "weights.safetensors", "device")

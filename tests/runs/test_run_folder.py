@@ -50,7 +50,7 @@ def test_other_things_are_not_mixed_with_a_run(path):
     (path / "photo.png").touch()
     with pytest.raises(InputError, match=r"holds 'photo.png' but no run; choose a new folder"):
         RunFolder.create(path, CONFIG, kind="few-shot")
-    with pytest.raises(InputError, match="is a file; wanted a folder"):
+    with pytest.raises(InputError, match="is a file; expected a folder"):
         RunFolder.create(path / "photo.png", CONFIG, kind="few-shot")
     assert list(files_in(path)) == ["photo.png"]
 
@@ -89,7 +89,7 @@ def test_what_is_no_run_gets_a_sentence(path):
         ('{"format": 1, "kind": 3}', "it has no proper 'kind'"),
         ('{"format": 1, "kind": "few-shot", "version": "0", "config": []}', "it has no proper 'config'"),
         ('{"format": 2, "kind": "x", "version": "9.0", "config": {}}', r"format 2, made by srwm 9.0; .* newer"),
-        ('{"format": 1, "kind": "x", "version": "0", "config": {}}', "holds a run of kind 'x'; wanted 'few-shot'"),
+        ('{"format": 1, "kind": "x", "version": "0", "config": {}}', "holds a run of kind 'x'; expected 'few-shot'"),
     ],
 )
 def test_a_strange_configuration_file_gets_a_sentence(path, text, sentence):

@@ -267,7 +267,7 @@ def test_a_name_that_the_system_refuses_gets_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="file/run cannot be written: Not a directory"):
         train(tmp_path / "file" / "run", resume=True)
-    with pytest.raises(InputError, match="file is a file; wanted a folder"):
+    with pytest.raises(InputError, match="file is a file; expected a folder"):
         train(tmp_path / "file")
     assert os.listdir(tmp_path) == ["file"]
 

@@ -87,7 +87,7 @@ def test_evaluate_reads_the_split_that_is_asked_for(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--sets", "0"], "0 sets of 816 streams; wanted at least one of each"),
+        (["--sets", "0"], "0 sets of 816 streams; expected at least one of each"),
         (["--shots", "2"], "--shots is for few-shot models"),
         (["--source", "omniglot"], "--source is for few-shot models"),
         (["--invert"], "--invert is for few-shot models"),
@@ -112,7 +112,7 @@ def test_a_run_goes_on_and_is_not_written_over(trained, sources, capsys):
     [
         (["train", "sequential-stroks"], "did you mean 'sequential-strokes'?"),
         (["train", "sequential-strokes", "--set", "task.ways=3"], "unknown name 'task.ways'"),
-        (["train", "sequential-strokes", "--set", "stream.order=odd"], "wanted one of alternating, random, fixed"),
+        (["train", "sequential-strokes", "--set", "stream.order=odd"], "expected one of alternating, random, fixed"),
         (["train", "sequential-omniglot-miniimagenet"], "omniglot is not in"),
         (["recipes", "sequential-fore"], "there is no recipe 'sequential-fore'"),
     ],

@@ -82,7 +82,7 @@ def test_a_slot_without_a_name_is_predicted_as_none(model):
 @pytest.mark.parametrize(
     ("before", "label", "sentence"),
     [
-        ([], 3, "label 3 is out of range; wanted 0 to 2"),
+        ([], 3, "label 3 is out of range; expected 0 to 2"),
         ([], -1, "label -1 is out of range"),
         ([], True, "label True is no label"),
         ([], 1.0, "label 1.0 is no label"),

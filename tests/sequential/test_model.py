@@ -147,7 +147,7 @@ def test_live_images_need_a_source_only_where_sources_differ():
     network.set_statistics(torch.tensor([[0.0], [0.5]]), torch.tensor([[1.0], [0.25]]))
     with pytest.raises(ValueError, match=r"say with source=.* which one the image is like: a, b"):
         network.observe(image, None)
-    with pytest.raises(ValueError, match=r"source='c'; wanted one of a, b"):
+    with pytest.raises(ValueError, match=r"source='c'; expected one of a, b"):
         network.observe(image, None, source="c")
     assert torch.equal(network.observe(image, None, source="a")[0], plain)
     assert not torch.equal(network.observe(image, None, source="b")[0], plain)
@@ -163,13 +163,13 @@ def test_live_images_come_as_bytes_or_floats_grey_or_in_colour():
 
 @pytest.mark.parametrize("shape", [(), (16,), (1, 15, 16), (2, 16, 16), (4, 16, 16), (1, 1, 16, 16)])
 def test_live_images_of_another_shape_get_a_sentence(shape):
-    with pytest.raises(ValueError, match=r"image has shape .*; wanted \[c, h, w\] = \[3, 16, 16\], or a grey one"):
+    with pytest.raises(ValueError, match=r"image has shape .*; expected \[c, h, w\] = \[3, 16, 16\], or a grey one"):
         model(stream={"channels": 3}).observe(torch.zeros(shape), None)
 
 
 @pytest.mark.parametrize("label", [-1, 3])
 def test_a_label_out_of_range_gets_a_sentence(label):
-    with pytest.raises(ValueError, match=f"previous_label={label}; wanted 0 to 2, or None"):
+    with pytest.raises(ValueError, match=f"previous_label={label}; expected 0 to 2, or None"):
         model().observe(torch.zeros(1, SIZE, SIZE), label)
 
 

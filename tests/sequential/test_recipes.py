@@ -158,11 +158,11 @@ def test_an_unknown_recipe_gets_the_nearest_name():
 @pytest.mark.parametrize(
     ("part", "values", "sentence"),
     [
-        ("stream", {"sources": ()}, "sources has 0 names; wanted 1 to 32"),
-        ("stream", {"ways": 0}, "ways=0; wanted at least 1"),
-        ("stream", {"per_class": 0}, "per_class=0; wanted at least 1"),
-        ("stream", {"max_trim": -1}, "max_trim=-1; wanted at least 0"),
-        ("stream", {"augment": -1.0}, "augment=-1.0; wanted at least 0"),
+        ("stream", {"sources": ()}, "sources has 0 names; expected 1 to 32"),
+        ("stream", {"ways": 0}, "ways=0; expected at least 1"),
+        ("stream", {"per_class": 0}, "per_class=0; expected at least 1"),
+        ("stream", {"max_trim": -1}, "max_trim=-1; expected at least 0"),
+        ("stream", {"augment": -1.0}, "augment=-1.0; expected at least 0"),
         (
             "stream",
             {"horizontal_flip": ("fc100",)},
@@ -173,8 +173,8 @@ def test_an_unknown_recipe_gets_the_nearest_name():
             {"max_trim": 75},
             "max_trim=75 could leave nothing of a segment of 5 x 15 images",
         ),
-        ("stream", {"channels": 2}, "channels=2; wanted 1"),
-        ("train", {"truncate": 0}, "truncate=0; wanted at least 1"),
+        ("stream", {"channels": 2}, "channels=2; expected 1"),
+        ("train", {"truncate": 0}, "truncate=0; expected at least 1"),
         ("train", {"batch_size": 33}, "batch_size=33 is not a multiple of grad_accum_steps=2"),
     ],
 )
@@ -184,5 +184,5 @@ def test_values_that_make_no_sense_get_a_sentence(part, values, sentence):
 
 
 def test_a_seed_that_torch_cannot_take_gets_a_sentence():
-    with pytest.raises(ValueError, match="seed=-1; wanted 0 or more"):
+    with pytest.raises(ValueError, match="seed=-1; expected 0 or more"):
         SequentialConfig(seed=-1)

@@ -151,7 +151,7 @@ def test_what_cannot_be_drawn_gets_a_sentence(run, tmp_path, monkeypatch):
     tested, untested = run("a", result(), METRICS), run("b")
     with pytest.raises(InputError, match="has not been tested yet"):
         plot_adaptation({"x": untested}, tmp_path / "x.svg")
-    with pytest.raises(InputError, match="2 kinds of streams; wanted runs on the same sources"):
+    with pytest.raises(InputError, match="2 kinds of streams; expected runs on the same sources"):
         plot_adaptation({"x": tested, "y": run("c", result(sources=("omniglot", "fc100")))}, tmp_path / "x.svg")
     with pytest.raises(InputError, match="holds no training accuracies of any source"):
         plot_training({"x": untested}, tmp_path / "x.svg")

@@ -111,8 +111,8 @@ def test_wrong_seeds_are_refused(words, sentence):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["papr"], "--grid papr: wanted KEY=V1,V2,.* or a named grid: 'paper'"),
-        (["=1,2"], "wanted KEY=V1,V2"),
+        (["papr"], "--grid papr: expected KEY=V1,V2,.* or a named grid: 'paper'"),
+        (["=1,2"], "expected KEY=V1,V2"),
         (["a="], "a value is missing"),
         (["a=1,,2"], "a value is missing"),
         (["a=1,1"], "the value 1 is given twice"),
@@ -131,7 +131,7 @@ def test_sets_are_pairs_whose_value_may_hold_anything():
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"), [(["a"], "--set a: wanted KEY=VALUE"), (["a=1", "a=2"], "key a is given")]
+    ("words", "sentence"), [(["a"], "--set a: expected KEY=VALUE"), (["a=1", "a=2"], "key a is given")]
 )
 def test_wrong_sets_are_refused(words, sentence):
     with pytest.raises(InputError, match=sentence):

@@ -128,9 +128,9 @@ def test_other_plan_is_refused_with_what_differs(run, tmp_path):
     [
         ({"at_once": 0}, "--jobs 0"),
         ({"cpus_per_run": -1.0}, "--cpus-per-run -1"),
-        ({"gpus_per_run": 1.5}, "--gpus-per-run 1.5: wanted 0, a part of one GPU"),
+        ({"gpus_per_run": 1.5}, "--gpus-per-run 1.5: expected 0, a part of one GPU"),
         ({"gpus_per_run": float("nan")}, "--gpus-per-run nan"),
-        ({"ray": "ray://host:10001"}, "wanted auto or HOST:PORT"),
+        ({"ray": "ray://host:10001"}, "expected auto or HOST:PORT"),
     ],
 )
 def test_wrong_numbers_and_addresses_are_refused(run, options, sentence):

@@ -100,18 +100,18 @@ def test_channels_last_changes_no_value():
 
 @pytest.mark.parametrize("image_size", [1, 15])
 def test_conv_4_refuses_images_that_are_too_small(image_size):
-    with pytest.raises(ValueError, match=f"image_size={image_size}; wanted at least 16"):
+    with pytest.raises(ValueError, match=f"image_size={image_size}; expected at least 16"):
         Conv4(1, image_size)
 
 
 @pytest.mark.parametrize("size", [(15, 32), (32, 15)])
 def test_res_12_refuses_images_that_are_too_small(size):
-    with pytest.raises(ValueError, match=r"images are .* pixels; wanted at least 16 x 16"):
+    with pytest.raises(ValueError, match=r"images are .* pixels; expected at least 16 x 16"):
         Res12(1)(torch.rand(1, 1, *size))
 
 
 def test_res_12_refuses_an_unknown_size():
-    with pytest.raises(ValueError, match="features=300; wanted one of 256, 512"):
+    with pytest.raises(ValueError, match="features=300; expected one of 256, 512"):
         Res12(3, features=300)
 
 

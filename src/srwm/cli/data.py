@@ -174,7 +174,7 @@ def _import(args: argparse.Namespace) -> int:
     if args.name is None:
         raise InputError("the images of a folder need a name: add --name NAME")
     if len(args.paths) != 1:
-        raise InputError(f"{len(args.paths)} folders came; wanted one, which holds a folder of images for each class")
+        raise InputError(f"{len(args.paths)} folders came; expected one, which holds a folder of images for each class")
     _print(import_folder(args.paths[0], args.name, folder, _report))
     return EXIT_OK
 

@@ -74,7 +74,7 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}; wanted whole numbers with commas between them") from None
+        raise argparse.ArgumentTypeError(f"{text!r}; expected whole numbers with commas between them") from None
 
 
 def _inspect(args: argparse.Namespace) -> int:

@@ -171,7 +171,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.skip_answered and (args.watch or args.demo):
         raise InputError("--skip-answered is for lines on standard input; --watch and --demo go on by themselves")
     if not 0 <= args.poll <= _LONGEST_POLL_S:
-        raise InputError(f"--poll {args.poll}; wanted 0 or more seconds, and at most a day ({_LONGEST_POLL_S:,})")
+        raise InputError(f"--poll {args.poll}; expected 0 or more seconds, and at most a day ({_LONGEST_POLL_S:,})")
 
 
 def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":

@@ -52,7 +52,7 @@ def convert_omniglot(archives: Sequence[Path], path: Path, report: Report) -> Pa
         for index, (key, images) in enumerate(sorted(drawings.items())):
             name = "/".join(key)
             if sorted(images) != list(range(1, rows * columns + 1)):
-                raise InputError(f"class {name!r} has {len(images)} drawings; wanted one by each of 20 drawers")
+                raise InputError(f"class {name!r} has {len(images)} drawings; expected one by each of 20 drawers")
             sheets = [decode_image(images[drawer], 1, f"drawing {drawer} of {name!r}") for drawer in sorted(images)]
             files.append((index, encode_image(join_tiles(_stack(sheets, name), _OMNIGLOT_TILES))))
     classes = [(part == "evaluation", group, name) for part, group, name in sorted(drawings)]
@@ -129,7 +129,7 @@ def _sheets_of_600(classes: Sequence[tuple[str, UInt8[ndarray, "_n c h w"], ndar
         name, images, mine = one
         chosen = images[mine]
         if len(chosen) != 600:
-            raise InputError(f"class {name!r} has {len(chosen)} images; wanted 600")
+            raise InputError(f"class {name!r} has {len(chosen)} images; expected 600")
         return encode_image(join_tiles(chosen, _SHEET_OF_600))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -182,7 +182,9 @@ def _caches_by_split(caches: Sequence[Path]) -> dict[str, Path]:
     found = {split: [path for path in caches if word in path.name] for split, word in words.items()}
     if len(caches) != 3 or any(len(paths) != 1 for paths in found.values()):
         came = ", ".join(path.name for path in caches) or "nothing"
-        raise InputError(f"{came} came; wanted mini-imagenet-cache-train.pkl, -val.pkl (or -validation.pkl), -test.pkl")
+        raise InputError(
+            f"{came} came; expected mini-imagenet-cache-train.pkl, -val.pkl (or -validation.pkl), -test.pkl"
+        )
     return {split: paths[0] for split, paths in found.items()}
 
 

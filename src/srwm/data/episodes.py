@@ -98,7 +98,7 @@ def check_enough(image_set: ImageSet, ways: int, shots: int, queries: int) -> No
     """Refuse a set that has too few classes or images for such episodes."""
     for name, value in (("ways", ways), ("shots", shots), ("queries", queries)):
         if value < 1:
-            raise InputError(f"{name}={value}; wanted at least 1")
+            raise InputError(f"{name}={value}; expected at least 1")
     if image_set.num_classes < ways:
         raise InputError(
             f"{image_set.name} has {image_set.num_classes} classes; {ways}-way episodes need at least {ways}"

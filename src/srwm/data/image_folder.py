@@ -47,18 +47,18 @@ def scan_folder(folder: Path) -> list[FolderClass]:
 
 def _scan(folder: Path) -> list[FolderClass]:
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; wanted a folder that holds a folder of images for each class")
+        raise InputError(f"{folder} is not a folder; expected a folder that holds a folder of images for each class")
     names = _subfolders(folder)
     parts = [name for name in names if name in _SPLIT_FOLDERS and _holds_only_folders(folder / name)]
     if parts:
         return _scan_parts(folder, names, parts)
     if not names:
         loose = ", only images" if _images_below(folder) else ""
-        raise InputError(f"{folder} holds no folders{loose}; wanted a folder of images for each class")
+        raise InputError(f"{folder} holds no folders{loose}; expected a folder of images for each class")
     if len(names) < MIN_CLASSES:
         number = "one class" if len(names) == 1 else f"{len(names)} classes"
         raise InputError(
-            f"{folder} has {number} ({', '.join(names)}); wanted at least {MIN_CLASSES}, "
+            f"{folder} has {number} ({', '.join(names)}); expected at least {MIN_CLASSES}, "
             "so that there are classes to train on, to validate on and to test on"
         )
     return [
@@ -73,7 +73,7 @@ def _scan_parts(folder: Path, names: list[str], parts: list[str]) -> list[Folder
     if others:
         raise InputError(
             f"{folder} holds {', '.join(parts)}, which split the classes, and also {others[0]!r}; "
-            "wanted either classes or the folders of a split, not both"
+            "expected either classes or the folders of a split, not both"
         )
     found: dict[str, FolderClass] = {}
     part_of: dict[str, str] = {}
@@ -82,7 +82,7 @@ def _scan_parts(folder: Path, names: list[str], parts: list[str]) -> list[Folder
             if name in found:
                 raise InputError(
                     f"class {name!r} is in {folder / part_of[name]} and in {folder / part}; "
-                    "wanted each class in one part of the split only"
+                    "expected each class in one part of the split only"
                 )
             part_of[name] = part
             code = SPLIT_CODES[_SPLIT_FOLDERS[part]]
@@ -127,5 +127,5 @@ def _images_below(folder: Path) -> tuple[Path, ...]:
 def _images_of(folder: Path) -> tuple[Path, ...]:
     images = _images_below(folder)
     if not images:
-        raise InputError(f"{folder} holds no image; wanted files ending in {', '.join(SUFFIXES)}")
+        raise InputError(f"{folder} holds no image; expected files ending in {', '.join(SUFFIXES)}")
     return images

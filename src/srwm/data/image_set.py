@@ -36,11 +36,11 @@ class ImageSet:
     def __post_init__(self) -> None:
         if self.images.dtype != torch.uint8 or self.images.ndim != 4:
             came = f"{self.images.dtype} {list(self.images.shape)}"
-            raise InputError(f"the images of {self.name} are {came}; wanted torch.uint8 [n, c, h, w]")
+            raise InputError(f"the images of {self.name} are {came}; expected torch.uint8 [n, c, h, w]")
         if not len(self.starts) == len(self.counts) == len(self.class_names) > 0:
             raise InputError(
                 f"{self.name} has {len(self.starts)} starts, {len(self.counts)} counts and {len(self.class_names)} "
-                "class names; wanted one of each for every class, and at least one class"
+                "class names; expected one of each for every class, and at least one class"
             )
         if int(self.counts.min()) < 1:
             empty = self.class_names[int(self.counts.argmin())]

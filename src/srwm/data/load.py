@@ -72,11 +72,11 @@ def load_images(
         srwm.errors.InputError: omniglot is not in nowhere: run `srwm data fetch omniglot`, or name the folder with ...
     """
     if split not in get_args(Split):
-        raise InputError(f"split={split!r}; wanted one of {', '.join(get_args(Split))}")
+        raise InputError(f"split={split!r}; expected one of {', '.join(get_args(Split))}")
     if channels not in (None, 1, 3):
-        raise InputError(f"channels={channels}; wanted 1 (grey) or 3 (colours)")
+        raise InputError(f"channels={channels}; expected 1 (grey) or 3 (colours)")
     if image_size is not None and not 1 <= image_size <= 1024:
-        raise InputError(f"image_size={image_size}; wanted 1 to 1024")
+        raise InputError(f"image_size={image_size}; expected 1 to 1024")
     if source.startswith(FOLDER_PREFIX):
         if source == FOLDER_PREFIX:
             raise InputError(f"source={source!r} names no folder; expected folder:PATH")

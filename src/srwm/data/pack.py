@@ -114,7 +114,7 @@ def _problem_of(pack: Pack) -> str | None:
     """Say what is wrong with a pack's numbers, if anything is."""
     num_classes, num_files = pack.num_classes, pack.num_files
     if num_classes == 0 or num_files == 0:
-        return f"it has {num_classes} classes and {num_files} files; wanted at least one of each"
+        return f"it has {num_classes} classes and {num_files} files; expected at least one of each"
     if len(pack.class_groups) != num_classes:
         return f"it has {num_classes} class names but {len(pack.class_groups)} groups"
     names = [pack.full_name(index) for index in range(num_classes)]
@@ -124,7 +124,7 @@ def _problem_of(pack: Pack) -> str | None:
     if min(pack.tiles) < 1 or pack.tiles[0] * pack.tiles[1] > 1_000_000:
         return f"a file of {pack.tiles[0]} x {pack.tiles[1]} images makes no sense"
     if len(pack.offsets) != num_files + 1:
-        return f"it has {len(pack.offsets)} offsets for {num_files} files; wanted one more than files"
+        return f"it has {len(pack.offsets)} offsets for {num_files} files; expected one more than files"
     rises = bool((pack.offsets[1:] > pack.offsets[:-1]).all())
     if not rises or pack.offsets[0] != 0 or pack.offsets[-1] != len(pack.files):
         return f"its offsets do not rise from 0 to {len(pack.files)}, the number of bytes"

@@ -115,4 +115,4 @@ def check_name(name: str) -> None:
     if len(name) > _LONGEST_NAME:
         raise InputError(f"{quoted(name)} cannot be a pack's name; expected at most {_LONGEST_NAME} letters")
     if not (letters.isascii() and letters.isalnum() and name[0].isalnum() and name == name.lower()):
-        raise InputError(f"{quoted(name)} cannot be a pack's name; wanted lower-case letters, digits, - and _")
+        raise InputError(f"{quoted(name)} cannot be a pack's name; expected lower-case letters, digits, - and _")

@@ -65,11 +65,11 @@ def contact_sheet(
             the rows.
     """
     if scale < 1:
-        raise InputError(f"scale={scale}; wanted at least 1")
+        raise InputError(f"scale={scale}; expected at least 1")
     if not any(len(row) for row in rows):
         raise InputError("a contact sheet needs at least one image; none came")
     if row_titles is not None and len(row_titles) != len(rows):
-        raise InputError(f"{len(row_titles)} row_titles for {len(rows)} rows; wanted one for each")
+        raise InputError(f"{len(row_titles)} row_titles for {len(rows)} rows; expected one for each")
     _check_size(rows, scale)
     words = _beside("captions", captions, rows)
     frames = _beside("marks", marks, rows)
@@ -146,7 +146,7 @@ def episode_sheet(
         ("predictions", predictions, query),
     ):
         if len(labels) != len(images):
-            raise InputError(f"{len(labels)} {name} for {len(images)} images; wanted one for each")
+            raise InputError(f"{len(labels)} {name} for {len(images)} images; expected one for each")
 
     def name_of(label: int) -> str:
         if label_names is None:
@@ -188,14 +188,14 @@ def _beside(
     if given is None:
         return [[None] * len(row) for row in rows]
     if [len(row) for row in given] != [len(row) for row in rows]:
-        raise InputError(f"{name} do not match the images; wanted one for each image of each row")
+        raise InputError(f"{name} do not match the images; expected one for each image of each row")
     return given
 
 
 def _picture(image: Tensor, scale: int) -> Image.Image:
     """An image as Pillow knows it, enlarged."""
     if image.dtype != torch.uint8 or image.ndim != 3 or image.shape[0] not in (1, 3) or not image.numel():
-        raise InputError(f"an image is {image.dtype} {list(image.shape)}; wanted torch.uint8 [1 or 3, h, w]")
+        raise InputError(f"an image is {image.dtype} {list(image.shape)}; expected torch.uint8 [1 or 3, h, w]")
     large = image.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
     return Image.fromarray(large.expand(3, -1, -1).permute(1, 2, 0).contiguous().cpu().numpy())
 
@@ -203,7 +203,7 @@ def _picture(image: Tensor, scale: int) -> Image.Image:
 def _tile(picture: Image.Image, caption: str | None, mark: Mark | None) -> Image.Image:
     """A picture with its frame around it and its caption below."""
     if mark is not None and mark not in get_args(Mark):
-        raise InputError(f"mark {mark!r}; wanted one of {', '.join(map(repr, get_args(Mark)))}")
+        raise InputError(f"mark {mark!r}; expected one of {', '.join(map(repr, get_args(Mark)))}")
     border = _FRAME + _FRAME_GAP if mark is not None else 0
     framed = picture.width + 2 * border, picture.height + 2 * border
     text = _shorten(caption or "", max(_WIDEST_CAPTION, framed[0]))

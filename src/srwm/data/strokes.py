@@ -88,7 +88,7 @@ def draw_strokes(
         torch.Size([6, 1, 28, 28])
     """
     if split not in STROKES_CLASSES:
-        raise InputError(f"split={split!r}; wanted one of {', '.join(map(repr, STROKES_CLASSES))}")
+        raise InputError(f"split={split!r}; expected one of {', '.join(map(repr, STROKES_CLASSES))}")
     classes = STROKES_CLASSES[split] if classes is None else classes
     for name, value, least, most in (
         ("seed", seed, 0, (1 << 64) - 1),

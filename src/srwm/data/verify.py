@@ -47,11 +47,12 @@ def _problems_with_source(pack: Pack, source: Source) -> list[str]:
             return [str(error)]
         if len(parts[split]) != wanted:
             problems.append(
-                f"wanted {wanted} classes in the {split} part of {source.name}, but {pack.path} has {len(parts[split])}"
+                f"expected {wanted} classes in the {split} part of {source.name}, "
+                f"but {pack.path} has {len(parts[split])}"
             )
     problems += [
         f"{pack.path} has {pack.count_of(index)} images of class {pack.full_name(index)!r}; "
-        f"wanted {source.images_per_class}"
+        f"expected {source.images_per_class}"
         for index in sorted(index for indices in parts.values() for index in indices)
         if pack.count_of(index) != source.images_per_class
     ]

@@ -50,7 +50,7 @@ LOOKS = {"strokes": _STROKES, "omniglot": _OMNIGLOT, "omniglot-original": _OMNIG
 """The looks of sources of characters."""
 
 # What Pillow says of bytes that it cannot read means nothing to whoever chose a file.
-_UNREADABLE = f"the picture is not an image that can be read; wanted {', '.join(FORMATS)}"
+_UNREADABLE = f"the picture is not an image that can be read; expected {', '.join(FORMATS)}"
 
 
 def look_of(source: str) -> Look:

@@ -47,15 +47,15 @@ def _check_keys(what: str, value: Mapping[str, Any], keys: Sequence[str]) -> Non
     unknown, missing = sorted(value.keys() - set(keys)), sorted(set(keys) - value.keys())
     wanted = ", ".join(keys) or "nothing"
     if unknown:
-        raise InputError(f"{what} has the key {_quoted(unknown[0])}; wanted {wanted}")
+        raise InputError(f"{what} has the key {_quoted(unknown[0])}; expected {wanted}")
     if missing:
-        raise InputError(f"{what} lacks the key {missing[0]!r}; wanted {wanted}")
+        raise InputError(f"{what} lacks the key {missing[0]!r}; expected {wanted}")
 
 
 def whole_number(name: str, value: Any, least: int, most: int) -> int:
     """Take a whole number within bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InputError(f"{name} is {_quoted(value)}; wanted a whole number from {least} to {most}")
+        raise InputError(f"{name} is {_quoted(value)}; expected a whole number from {least} to {most}")
     return value
 
 
@@ -70,14 +70,14 @@ def number_in_path(name: str, text: str, least: int, most: int) -> int:
     """Take a whole number within bounds from an address."""
     # Python reads digits of all scripts, and refuses numbers of thousands of them with an error of its own.
     if re.fullmatch(r"[0-9]{1,16}", text) is None:
-        raise InputError(f"{name} is {_quoted(text)}; wanted a whole number from {least} to {most}")
+        raise InputError(f"{name} is {_quoted(text)}; expected a whole number from {least} to {most}")
     return whole_number(name, int(text), least, most)
 
 
 def class_name(value: Any) -> str:
     """Take the name of a class: any text that can be shown, but not too long."""
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        raise InputError(f"the name is {_quoted(value)}; wanted 1 to {MAX_NAME} letters that can be shown")
+        raise InputError(f"the name is {_quoted(value)}; expected 1 to {MAX_NAME} letters that can be shown")
     return value.strip()
 
 
@@ -87,7 +87,7 @@ def ink_word(value: str) -> Ink:
         if value == word:
             found: Ink = word
             return found
-    raise InputError(f"ink is {_quoted(value)}; wanted one of {', '.join(get_args(Ink))}")
+    raise InputError(f"ink is {_quoted(value)}; expected one of {', '.join(get_args(Ink))}")
 
 
 def drawn_image(value: Any, look: Look, shape: tuple[int, int, int]) -> UInt8[ndarray, "c size size"]:
@@ -98,7 +98,7 @@ def drawn_image(value: Any, look: Look, shape: tuple[int, int, int]) -> UInt8[nd
     if isinstance(value, dict):
         _check_keys("the drawing", value, ("strokes",))
         return draw_image(_strokes(value["strokes"]), look, shape)
-    raise InputError(f'the drawing is {_quoted(value)}; wanted {{"strokes": ...}} or {{"pixels": ...}}')
+    raise InputError(f'the drawing is {_quoted(value)}; expected {{"strokes": ...}} or {{"pixels": ...}}')
 
 
 def encode_pixels(image: UInt8[ndarray, "c h w"]) -> str:
@@ -135,7 +135,7 @@ def _point(value: Any) -> Point:
         # To Python, true and false are numbers.
         case [x, y] if {type(x), type(y)} <= {int, float} and 0 <= x <= 1 and 0 <= y <= 1:
             return float(x), float(y)
-    raise InputError(f"a point is {_quoted(value)}; wanted [x, y], both from 0 to 1")
+    raise InputError(f"a point is {_quoted(value)}; expected [x, y], both from 0 to 1")
 
 
 def _quoted(value: Any) -> str:

@@ -32,7 +32,7 @@ def listen(port: int) -> socket.socket:
         RunError: if it cannot be had.
     """
     if not 0 <= port <= 65535:
-        raise InputError(f"port {port}; wanted 0 to 65535, 0 for any that is free")
+        raise InputError(f"port {port}; expected 0 to 65535, 0 for any that is free")
     # asyncio sends at once only on sockets that say that they are TCP; on others, answers wait for 40 ms.
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     # Without this, a page that was just left would hold the port for a minute.

@@ -134,7 +134,7 @@ class Session:
             InputError: if there are fewer.
         """
         if not 0 <= time < len(self.moments):
-            raise InputError(f"time is {time}; wanted 0 to {len(self.examples)}, the number of examples")
+            raise InputError(f"time is {time}; expected 0 to {len(self.examples)}, the number of examples")
         return self.moments[time]
 
 

@@ -103,7 +103,7 @@ class FewShotConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
+            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
         if not self.bootstrap.future_shots:
             return
         if self.task.rotate_support:

@@ -27,9 +27,9 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
     sets = 5 if options.sets is None else options.sets
     episodes = 16_000 if options.episodes is None else options.episodes
     if min(sets, episodes) < 1:
-        raise InputError(f"{sets} sets of {episodes} episodes; wanted at least one of each")
+        raise InputError(f"{sets} sets of {episodes} episodes; expected at least one of each")
     if options.shots is not None and options.shots < 1:
-        raise InputError(f"--shots {options.shots}; wanted at least 1")
+        raise InputError(f"--shots {options.shots}; expected at least 1")
     if options.invert and options.source is None:
         raise InputError("--invert needs --source: the recipe says by task.invert what its own images show")
     device = choose_device(options.device)

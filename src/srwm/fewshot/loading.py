@@ -67,7 +67,7 @@ def build_model(config: FewShotConfig, image_shape: tuple[int, int, int]) -> Few
     """Make the network of a recipe for images of a shape [c, h, w]."""
     channels, height, width = image_shape
     if height != width:
-        raise InputError(f"images are {height} x {width}; wanted as high as wide")
+        raise InputError(f"images are {height} x {width}; expected as high as wide")
     try:
         return FewShotModel(config, in_channels=channels, image_size=height)
     except ValueError as error:

@@ -131,12 +131,12 @@ class FewShotModel(nn.Module):
         labels = labels if batched or labels.dim() == 0 else labels[None]
         if labels.shape != images.shape[:2] or labels.is_floating_point():
             raise ValueError(
-                f"labels are {labels.dtype} of shape {list(labels.shape)}; wanted whole numbers, one for each of the "
+                f"labels are {labels.dtype} of shape {list(labels.shape)}; expected whole numbers, one for each of the "
                 f"images {list(images.shape[:2])}"
             )
         if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < self.ways:
             raise ValueError(
-                f"labels go from {int(labels.min())} to {int(labels.max())}; wanted 0 to {self.ways - 1}: "
+                f"labels go from {int(labels.min())} to {int(labels.max())}; expected 0 to {self.ways - 1}: "
                 f"the model tells {self.ways} classes apart"
             )
         with evaluating(self):
@@ -169,7 +169,7 @@ class FewShotModel(nn.Module):
             images = images.unsqueeze(-3)
         if tuple(images.shape[-3:]) != self.image_shape or images.dim() not in (4, 5):
             raise ValueError(
-                f"images have shape {list(shape)}; wanted [n, c, h, w] or [b, n, c, h, w] with c, h, w = "
+                f"images have shape {list(shape)}; expected [n, c, h, w] or [b, n, c, h, w] with c, h, w = "
                 f"{', '.join(map(str, self.image_shape))}"
             )
         batched = images.dim() == 5

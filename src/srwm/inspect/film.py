@@ -61,15 +61,15 @@ def write_film(
         InputError: if the matrices were not kept, or the film cannot be written.
     """
     if out.suffix not in (".gif", ".mp4"):
-        raise InputError(f"{out} ends in {out.suffix!r}; wanted .gif or .mp4")
+        raise InputError(f"{out} ends in {out.suffix!r}; expected .gif or .mp4")
     if not 0 <= row < len(record.rows):
         raise InputError(f"row={row}; the record has {len(record.rows)} rows, from 0 on")
     steps = len(record.step)
     for name, given in (("images", images), ("words", words)):
         if given is not None and len(given) != steps:
-            raise InputError(f"{len(given)} {name} for {steps} recorded steps; wanted one for each")
+            raise InputError(f"{len(given)} {name} for {steps} recorded steps; expected one for each")
     if max_frames < 1 or (frame_s is not None and frame_s <= 0):
-        raise InputError(f"max_frames={max_frames} and frame_s={frame_s}; wanted at least 1, and more than 0")
+        raise InputError(f"max_frames={max_frames} and frame_s={frame_s}; expected at least 1, and more than 0")
     places = sorted(
         {round((place + 1) * steps / min(steps, max_frames)) - 1 for place in range(min(steps, max_frames))}
     )

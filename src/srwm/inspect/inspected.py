@@ -52,7 +52,7 @@ class WatchOptions:
         for name in ("episodes", "questions", "shots"):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= MOST_SHOWN:
-                raise InputError(f"{name}={value}; wanted 1 to {MOST_SHOWN:,}")
+                raise InputError(f"{name}={value}; expected 1 to {MOST_SHOWN:,}")
 
 
 class Answer(NamedTuple):

@@ -74,7 +74,7 @@ class Recorder:
         max_bytes: int = 2**30,
     ) -> None:
         if every < 1 or max_bytes < 1:
-            raise InputError(f"every={every} and max_bytes={max_bytes}; wanted at least 1 of each")
+            raise InputError(f"every={every} and max_bytes={max_bytes}; expected at least 1 of each")
         self.every = every
         self._sites = _chosen(find_sites(model), layers)
         for site in self._sites:
@@ -238,7 +238,7 @@ def _chosen(sites: list[Site], layers: Sequence[int | str] | None) -> list[Site]
     names = [site.name for site in sites]
     if not sites:
         raise InputError(
-            "the model has no layer to record; wanted SelfReferentialLinear, SRWM, FakeSRWM, DeltaNet, GatedDeltaNet "
+            "the model has no layer to record; expected SelfReferentialLinear, SRWM, FakeSRWM, DeltaNet, GatedDeltaNet "
             "or SRDeltaNet somewhere in it"
         )
     if layers is None:
@@ -250,7 +250,7 @@ def _chosen(sites: list[Site], layers: Sequence[int | str] | None) -> list[Site]
             raise InputError(f"there is no layer {layer!r}; there are {', '.join(names)}, or 0 to {len(sites) - 1}")
         chosen.append(place)
     if not chosen or len(set(chosen)) < len(chosen):
-        raise InputError(f"layers={list(layers)}; wanted at least one, and each once")
+        raise InputError(f"layers={list(layers)}; expected at least one, and each once")
     return [sites[place] for place in chosen]
 
 
@@ -258,7 +258,7 @@ def _check_places(name: str, places: Sequence[int] | None, number: int | None, h
     if places is None:
         return
     if not places or len(set(places)) < len(places) or min(places) < 0:
-        raise InputError(f"{name}={list(places)}; wanted at least one, each once, from 0 on")
+        raise InputError(f"{name}={list(places)}; expected at least one, each once, from 0 on")
     if number is not None and max(places) >= number:
         raise InputError(f"{name}={list(places)}, but {having}")
 

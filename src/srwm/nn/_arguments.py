@@ -21,18 +21,18 @@ def check_word(name: str, value: object, choices: Any) -> None:
     words = get_args(choices)
     # True equals 1, and 4.0 equals 4.
     if not any(is_whole(value) == is_whole(word) and value == word for word in words):
-        raise ValueError(f"{name}={value!r}; wanted one of {', '.join(map(repr, words))}")
+        raise ValueError(f"{name}={value!r}; expected one of {', '.join(map(repr, words))}")
 
 
 def check_positive(*, most: int = 2**31 - 1, **sizes: int) -> None:
     """Refuse sizes that are not whole numbers from 1 to `most`."""
     for name, size in sizes.items():
         if not is_whole(size):
-            raise ValueError(f"{name}={size!r}; wanted a whole number")
+            raise ValueError(f"{name}={size!r}; expected a whole number")
         if size < 1:
-            raise ValueError(f"{name}={size}; wanted at least 1")
+            raise ValueError(f"{name}={size}; expected at least 1")
         if size > most:
-            raise ValueError(f"{name}={size}; wanted at most {most}")
+            raise ValueError(f"{name}={size}; expected at most {most}")
 
 
 def check_memory(*matrices: tuple[int, ...], **sizes: int) -> None:
@@ -41,14 +41,14 @@ def check_memory(*matrices: tuple[int, ...], **sizes: int) -> None:
     numbers = sum(math.prod(map(int, shape)) for shape in matrices)
     if numbers > MOST_NUMBERS:
         given = ", ".join(f"{name}={size}" for name, size in sizes.items())
-        raise ValueError(f"{given} would make a layer of {numbers:,} parameters; wanted at most {MOST_NUMBERS:,}")
+        raise ValueError(f"{given} would make a layer of {numbers:,} parameters; expected at most {MOST_NUMBERS:,}")
 
 
 def check_probability(**values: object) -> None:
     """Refuse numbers that are not from 0 to 1."""
     for name, value in values.items():
         if not isinstance(value, Real) or not 0 <= float(value) <= 1:
-            raise ValueError(f"{name}={value!r}; wanted a probability from 0 to 1")
+            raise ValueError(f"{name}={value!r}; expected a probability from 0 to 1")
 
 
 def check_bool(**values: object) -> None:
@@ -61,7 +61,7 @@ def check_bool(**values: object) -> None:
 def check_dtype(dtype: torch.dtype | None) -> None:
     """Refuse a dtype that parameters cannot have; None is PyTorch's default."""
     if dtype is not None and dtype not in FLOATS:
-        raise ValueError(f"dtype={dtype}; wanted a floating-point dtype of 16, 32 or 64 bits")
+        raise ValueError(f"dtype={dtype}; expected a floating-point dtype of 16, 32 or 64 bits")
 
 
 def check_heads(num_heads: int, **sizes: int) -> None:
@@ -79,7 +79,7 @@ def check_input(name: str, x: Tensor, letters: str, size: int) -> None:
     check_tensor(name, x)
     if x.dim() != len(letters.split()) or x.shape[-1] != size:
         wanted = ", ".join(letters.split())
-        raise ValueError(f"{name} has shape {list(x.shape)}; wanted [{wanted}] with {size} features in the last axis")
+        raise ValueError(f"{name} has shape {list(x.shape)}; expected [{wanted}] with {size} features in the last axis")
     check_floating(**{name: x})
 
 
@@ -97,7 +97,7 @@ def check_state_type(state: object, wanted: type) -> None:
     """Refuse the state of another kind of layer."""
     if state is not None and not isinstance(state, wanted):
         raise ValueError(
-            f"state is a {type(state).__name__}; wanted the {wanted.__name__} that this layer returned, or None"
+            f"state is a {type(state).__name__}; expected the {wanted.__name__} that this layer returned, or None"
         )
 
 

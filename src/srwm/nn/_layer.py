@@ -79,7 +79,7 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         if reset is not None:
             check_tensor("reset", reset)
             if reset.dim() != 1:
-                raise ValueError(f"reset has shape {list(reset.shape)}; wanted [b] = [{len(x_t)}] for a single step")
+                raise ValueError(f"reset has shape {list(reset.shape)}; expected [b] = [{len(x_t)}] for a single step")
             reset = reset[:, None]
         y, state = self(x_t[:, None], state, reset=reset)
         return y[:, 0], state

@@ -63,26 +63,28 @@ def describe_call(result: Any, x: Tensor) -> tuple[list[str], list[str]]:
     """Say what is wrong with what `layer(x)` returned: first what leaves nothing to try further, then the rest."""
     if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Tensor)):
         came = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
-        return [f"forward returned {came}; wanted the pair (y, state)."], []
+        return [f"forward returned {came}; expected the pair (y, state)."], []
     y, state = result
     if y.dim() != 3 or y.shape[:2] != x.shape[:2]:
-        return [f"y has shape {list(y.shape)}; wanted [b, t, features] = {list(x.shape[:2])} and the features."], []
+        return [f"y has shape {list(y.shape)}; expected [b, t, features] = {list(x.shape[:2])} and the features."], []
     try:
         tensors = leaves(state)
     except TypeError as error:
-        return [f"{error}; wanted a NamedTuple of tensors, or of such NamedTuples."], []
+        return [f"{error}; expected a NamedTuple of tensors, or of such NamedTuples."], []
     broken = []
     if (y.dtype, y.device) != (x.dtype, x.device):
-        broken.append(f"y is {y.dtype} on {y.device}; wanted {x.dtype} on {x.device}, as x is.")
+        broken.append(f"y is {y.dtype} on {y.device}; expected {x.dtype} on {x.device}, as x is.")
     if not hasattr(state, "_fields"):
-        broken.append(f"The state is a {type(state).__name__}; wanted a NamedTuple, so that its parts have names.")
+        broken.append(f"The state is a {type(state).__name__}; expected a NamedTuple, so that its parts have names.")
     lacking = [method for method in ("detach", "reset") if not callable(getattr(state, method, None))]
     broken += [f"The state has no method {method}." for method in lacking]
     for tensor in tensors:
         if tensor.shape[:1] != x.shape[:1]:
-            broken.append(f"A tensor of the state has shape {list(tensor.shape)}; wanted batch first: [{len(x)}, ...].")
+            broken.append(
+                f"A tensor of the state has shape {list(tensor.shape)}; expected batch first: [{len(x)}, ...]."
+            )
         if tensor.device != x.device:
-            broken.append(f"A tensor of the state is on {tensor.device}; wanted {x.device}, where x is.")
+            broken.append(f"A tensor of the state is on {tensor.device}; expected {x.device}, where x is.")
     return [], broken
 
 
@@ -123,7 +125,7 @@ def steps_equal_whole(trial: Trial) -> Iterator[str]:
     for t in range(trial.x.shape[1]):
         y_t, state = trial.layer.step(trial.x[:, t], state)
         if y_t.shape != trial.y[:, t].shape:
-            yield f"step returned y_t of shape {list(y_t.shape)}; wanted [b, features] = {list(trial.y[:, t].shape)}."
+            yield f"step returned y_t of shape {list(y_t.shape)}; expected [b, features] = {list(trial.y[:, t].shape)}."
             return
         ys.append(y_t)
     if trial.differ(torch.stack(ys, dim=1), trial.y):

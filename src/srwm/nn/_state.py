@@ -42,7 +42,7 @@ def map_state(function: Callable[[Tensor], Tensor], state: AnyState) -> AnyState
     if isinstance(state, Tensor):
         return cast(AnyState, function(state))
     if not isinstance(state, tuple):
-        raise ValueError(f"a state holds a {type(state).__name__}; wanted tensors, or tuples of tensors")
+        raise ValueError(f"a state holds a {type(state).__name__}; expected tensors, or tuples of tensors")
     parts = [map_state(function, part) for part in state]
     return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
 
@@ -60,11 +60,11 @@ def named_tensors(state: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
 def reset_rows(state: AnyState, is_first: Tensor) -> AnyState:
     """Zero the rows of a state where `is_first` (bool [b]) is true; no gradient crosses, and no NaN survives."""
     if is_first.dtype != torch.bool:
-        raise ValueError(f"is_first has dtype {is_first.dtype}; wanted torch.bool, true where an episode begins")
+        raise ValueError(f"is_first has dtype {is_first.dtype}; expected torch.bool, true where an episode begins")
 
     def reset(rows: Tensor) -> Tensor:
         if is_first.shape != rows.shape[:1]:
-            raise ValueError(f"is_first has shape {list(is_first.shape)}; wanted [b] = {list(rows.shape[:1])}")
+            raise ValueError(f"is_first has shape {list(is_first.shape)}; expected [b] = {list(rows.shape[:1])}")
         return rows.masked_fill(is_first.reshape(-1, *[1] * (rows.dim() - 1)), 0)
 
     return map_state(reset, state)

@@ -31,7 +31,7 @@ class Block(SequenceLayer[Any]):
         sizes = (getattr(memory, "input_size", hidden_size), getattr(memory, "output_size", hidden_size))
         if sizes != (hidden_size, hidden_size):
             raise ValueError(
-                f"memory maps {sizes[0]} features to {sizes[1]}; wanted {hidden_size} to {hidden_size}, "
+                f"memory maps {sizes[0]} features to {sizes[1]}; expected {hidden_size} to {hidden_size}, "
                 "as the feed-forward sub-layer has"
             )
         self.memory = memory

@@ -61,7 +61,7 @@ def check_layer(
         >>> check_layer(SRWM(hidden_size=8, num_heads=2))
     """
     if batch_size < 2 or time < 4:
-        raise ValueError(f"batch_size={batch_size}, time={time}; wanted at least 2 rows and 4 steps")
+        raise ValueError(f"batch_size={batch_size}, time={time}; expected at least 2 rows and 4 steps")
     if input_size is None:
         input_size = getattr(layer, "input_size", None)
         if not isinstance(input_size, int):

@@ -175,7 +175,7 @@ class SequenceModel(SequenceLayer[SequenceState]):
         if state is None:
             return (None,) * len(self.layers)
         if len(state.layers) != len(self.layers):
-            raise ValueError(f"state holds {len(state.layers)} layers; wanted {len(self.layers)}, as the model has")
+            raise ValueError(f"state holds {len(state.layers)} layers; expected {len(self.layers)}, as the model has")
         return state.layers
 
 

@@ -39,18 +39,18 @@ def check_forget_range(*, forget_min: float, forget_max: float, forget_bias: flo
 def check_tensor(name: str, tensor: object) -> None:
     """Refuse what is not a tensor, and tensors that are not a block of numbers: sparse and nested ones."""
     if not isinstance(tensor, Tensor):
-        raise ValueError(f"{name} is of type {type(tensor).__name__}; wanted a torch.Tensor")
+        raise ValueError(f"{name} is of type {type(tensor).__name__}; expected a torch.Tensor")
     if tensor.is_nested:
-        raise ValueError(f"{name} is a nested tensor; wanted a dense one, with sequences padded to one length")
+        raise ValueError(f"{name} is a nested tensor; expected a dense one, with sequences padded to one length")
     if tensor.layout is not torch.strided:
-        raise ValueError(f"{name} has layout {tensor.layout}; wanted a dense tensor: convert it with .to_dense()")
+        raise ValueError(f"{name} has layout {tensor.layout}; expected a dense tensor: convert it with .to_dense()")
 
 
 def check_shape(name: str, tensor: Tensor, wanted: tuple[int, ...], letters: str) -> None:
     """Refuse a tensor whose shape is not `wanted`; `letters` names the axes in the message."""
     check_tensor(name, tensor)
     if tensor.shape != wanted:
-        raise ValueError(f"{name} has shape {list(tensor.shape)}; wanted {letters} = {list(wanted)}")
+        raise ValueError(f"{name} has shape {list(tensor.shape)}; expected {letters} = {list(wanted)}")
 
 
 def check_floating(**tensors: Tensor | None) -> None:
@@ -60,7 +60,7 @@ def check_floating(**tensors: Tensor | None) -> None:
         if tensor is None:
             continue
         if tensor.dtype not in FLOATS:
-            raise ValueError(f"{name} has dtype {tensor.dtype}; wanted a floating-point tensor of 16, 32 or 64 bits")
+            raise ValueError(f"{name} has dtype {tensor.dtype}; expected a floating-point tensor of 16, 32 or 64 bits")
         if device is None:
             device, first = tensor.device, name
         elif tensor.device != device:
@@ -73,7 +73,7 @@ def check_reset(reset: Tensor | None, b: int, t: int, device: torch.device) -> N
         return
     check_shape("reset", reset, (b, t), "[b, t]")
     if reset.dtype != torch.bool:
-        raise ValueError(f"reset has dtype {reset.dtype}; wanted torch.bool, true where an episode begins")
+        raise ValueError(f"reset has dtype {reset.dtype}; expected torch.bool, true where an episode begins")
     if reset.device != device:
         raise ValueError(f"reset is on {reset.device} but the inputs are on {device}; move them to one device")
 

@@ -82,7 +82,7 @@ class LoopOptions:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if type(value) is int and value < 1:
-                raise InputError(f"{field.name} is {value}; wanted at least 1")
+                raise InputError(f"{field.name} is {value}; expected at least 1")
 
 
 @dataclass(frozen=True)

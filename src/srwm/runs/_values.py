@@ -78,7 +78,7 @@ def build(cls: type, values: Any, where: str) -> Any:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and field.init and field.name not in values:
             wanted = type_name(kinds[field.name])
-            raise InputError(f"the key {_join(where, field.name)!r} is missing; wanted {wanted}")
+            raise InputError(f"the key {_join(where, field.name)!r} is missing; expected {wanted}")
     read = {name: read_value(kinds[name], value, _join(where, name)) for name, value in values.items()}
     try:
         return cls(**read)
@@ -178,7 +178,7 @@ def _read_word(words: tuple[Any, ...], value: Any, where: str) -> Any:
         if word == value and type(word) is type(value):
             return word
     wanted = ", ".join(_written(word) for word in words)
-    raise InputError(f"{where} is {value!r}; wanted one of {wanted}{did_you_mean(str(value), map(_written, words))}")
+    raise InputError(f"{where} is {value!r}; expected one of {wanted}{did_you_mean(str(value), map(_written, words))}")
 
 
 def _read_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
@@ -188,7 +188,7 @@ def _read_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:
     if items[-1] is Ellipsis:
         items = (items[0],) * len(value)
     if len(items) != len(value):
-        raise InputError(f"{where} has {len(value)} values; wanted {len(items)}")
+        raise InputError(f"{where} has {len(value)} values; expected {len(items)}")
     return tuple(
         read_value(item, part, f"{where}[{i}]") for i, (item, part) in enumerate(zip(items, value, strict=True))
     )
@@ -225,4 +225,4 @@ def _refusal(where: str, value: Any, wanted: str) -> InputError:
     shown = repr(value)
     if len(shown) > _LONGEST_SHOWN:
         shown = f"{shown[:_LONGEST_SHOWN]}..."
-    return InputError(f"{where} is {shown}; wanted {wanted}")
+    return InputError(f"{where} is {shown}; expected {wanted}")

@@ -165,7 +165,7 @@ def prune(folder: Path, keep: int) -> None:
         RunError: if something cannot be removed.
     """
     if keep < 1:
-        raise ValueError(f"keep={keep}; wanted at least 1")
+        raise ValueError(f"keep={keep}; expected at least 1")
     with failures_as_sentences(folder):
         for path in sorted(folder.glob(f"step-*{_OLD}")):
             named = path.with_name(path.name.removesuffix(_OLD))
@@ -194,7 +194,7 @@ def _name(step: int) -> str:
 
 def _checked_group(name: str) -> str:
     if not re.fullmatch(_GROUP, name):
-        raise ValueError(f"group {name!r}; wanted letters, digits, '_' and '-', for it names a file")
+        raise ValueError(f"group {name!r}; expected letters, digits, '_' and '-', for it names a file")
     return name
 
 
@@ -226,7 +226,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
     """Read `meta.json` and check it against its own digest and the name of the folder."""
     file = path / _META
     if not path.is_dir():
-        raise InputError(f"{path} is not a checkpoint; wanted a folder named like step-000001200")
+        raise InputError(f"{path} is not a checkpoint; expected a folder named like step-000001200")
     value = read_object(file)
     number = value.get("format")
     if type(number) is not int or number < 1:
@@ -265,7 +265,7 @@ def _read_checked(file: Path, expected: Mapping[str, Any]) -> bytes:
         # Compared before it is read: a file may be larger than the memory.
         size = os.fstat(opened.fileno()).st_size
         if size != expected["size"]:
-            raise InputError(f"{file} is broken: it has {size:,} bytes; wanted {expected['size']:,}")
+            raise InputError(f"{file} is broken: it has {size:,} bytes; expected {expected['size']:,}")
         data = opened.read(size)
     if _digest(data) != expected["sha256"]:
         raise InputError(f"{file} is broken: its content does not match its SHA-256")

@@ -121,7 +121,7 @@ def _to_json(value: Any, where: str) -> Any:
     if isinstance(value, tuple | list):
         return [_to_json(part, f"{where}[{i}]") for i, part in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{where} is {value}; wanted a finite number")
+        raise InputError(f"{where} is {value}; expected a finite number")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(f"{where} is a {type(value).__name__}; a configuration cannot hold that")
@@ -196,4 +196,4 @@ def at_least(least: int, **values: int | float) -> None:
     """Refuse values of a configuration that are below a limit."""
     for name, value in values.items():
         if value < least:
-            raise ValueError(f"{name}={value}; wanted at least {least}")
+            raise ValueError(f"{name}={value}; expected at least {least}")

@@ -46,7 +46,7 @@ def choose_device(name: str = "auto", *, local_rank: int = 0) -> torch.device:
     if name == "cpu" or (name == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
     if kind not in ("auto", "cuda") or (colon and not (kind == "cuda" and index.isdecimal())):
-        raise InputError(f"device {name!r} is unknown; wanted auto, cpu, cuda or cuda:N")
+        raise InputError(f"device {name!r} is unknown; expected auto, cpu, cuda or cuda:N")
     if not torch.cuda.is_available():
         raise InputError(f"device {name!r} is not here: {_why_no_cuda()}; use --device cpu")
     count, number = torch.cuda.device_count(), int(index) if colon else local_rank

@@ -62,7 +62,7 @@ def start_processes(device: str = "cpu") -> Processes:
         return Processes(device=device)
     rank, count, local_rank = (_environment_number(name) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     if not 0 <= rank < count:
-        raise InputError(f"RANK={rank} and WORLD_SIZE={count}; wanted a rank from 0 to {count - 1}")
+        raise InputError(f"RANK={rank} and WORLD_SIZE={count}; expected a rank from 0 to {count - 1}")
     if count == 1:
         return Processes(device=device)
     on_gpu = device.startswith("cuda")

@@ -58,5 +58,5 @@ def _host_port(address: str, option: str) -> tuple[str, int] | None:
     """Take an address apart; None for `auto`."""
     found = re.fullmatch(r"\[?([^/\[\]]+?)\]?:([0-9]{1,5})", address)
     if not found and address != "auto":
-        raise InputError(f"{option} {address}: wanted auto or HOST:PORT, on a machine of the cluster")
+        raise InputError(f"{option} {address}: expected auto or HOST:PORT, on a machine of the cluster")
     return (found[1], int(found[2])) if found else None

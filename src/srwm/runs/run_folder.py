@@ -101,7 +101,7 @@ class RunFolder:
             made_by = f"format {value['format']}, made by srwm {value['version']}"
             raise InputError(f"{path} has {made_by}; this version reads up to {FORMAT}: install a newer one")
         if kind is not None and value["kind"] != kind:
-            raise InputError(f"{path} holds a run of kind {value['kind']!r}; wanted {kind!r}")
+            raise InputError(f"{path} holds a run of kind {value['kind']!r}; expected {kind!r}")
         return cls(path, value["kind"], value["config"], value["version"])
 
     @classmethod
@@ -247,7 +247,7 @@ def _check_new(path: Path) -> None:
     if (path / _CONFIG).exists():
         raise InputError(f"{path} already holds a run; go on with it by --resume, or choose another folder")
     if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file; wanted a folder for the run")
+        raise InputError(f"{path} is a file; expected a folder for the run")
     # A crash just after the folder was made may have left the temporary file.
     strangers = sorted(name for name in _names(path) if name != f".{_CONFIG}.tmp")
     if strangers:

@@ -74,7 +74,7 @@ class Bank:
         """
         shapes = {tuple(one.images.shape[1:]) for one in sets}
         if len(shapes) > 1:
-            raise InputError(f"the images of {', '.join(names)} differ in shape: {sorted(shapes)}; wanted one shape")
+            raise InputError(f"the images of {', '.join(names)} differ in shape: {sorted(shapes)}; expected one shape")
         counts = torch.tensor([0] + [len(one.images) for one in sets]).cumsum(0).tolist()
         return cls(
             names=tuple(names),

@@ -55,7 +55,7 @@ class StreamConfig:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.sources) <= MOST_SOURCES:
-            raise ValueError(f"sources has {len(self.sources)} names; wanted 1 to {MOST_SOURCES}")
+            raise ValueError(f"sources has {len(self.sources)} names; expected 1 to {MOST_SOURCES}")
         at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
         at_least(0, max_trim=self.max_trim, prototypical_loss=self.prototypical_loss, augment=self.augment)
         strange = [name for name in self.horizontal_flip if name not in self.sources]
@@ -66,10 +66,10 @@ class StreamConfig:
         if self.max_trim >= self.segment_length:
             raise ValueError(
                 f"max_trim={self.max_trim} could leave nothing of a segment of {self.ways} x {self.per_class} images; "
-                f"wanted at most {self.segment_length - 1}"
+                f"expected at most {self.segment_length - 1}"
             )
         if self.channels not in (1, 3):
-            raise ValueError(f"channels={self.channels}; wanted 1 (grey) or 3 (colours)")
+            raise ValueError(f"channels={self.channels}; expected 1 (grey) or 3 (colours)")
 
     @property
     def segment_length(self) -> int:
@@ -114,7 +114,7 @@ class StreamTrainConfig(TrainConfig):
         if self.truncate is not None:
             at_least(1, truncate=self.truncate)
         if not 0 <= self.carry_state_prob <= 1:
-            raise ValueError(f"carry_state_prob={self.carry_state_prob}; wanted 0 to 1")
+            raise ValueError(f"carry_state_prob={self.carry_state_prob}; expected 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -136,4 +136,4 @@ class SequentialConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; wanted 0 or more and less than 2**62")
+            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")

@@ -28,7 +28,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
     streams = 816 if options.episodes is None else options.episodes
     split = options.split or "test"
     if min(sets, streams) < 1:
-        raise InputError(f"{sets} sets of {streams} streams; wanted at least one of each")
+        raise InputError(f"{sets} sets of {streams} streams; expected at least one of each")
     options.refuse(("shots", "source", "invert"), f"is for few-shot models; {name} was trained on streams")
     device = choose_device(options.device)
     model = load_stream_model(name, device)

@@ -190,7 +190,7 @@ class StreamModel(nn.Module):
             ValueError: if the image, the label or the source does not fit.
         """
         if previous_label is not None and not 0 <= previous_label < self.ways:
-            raise ValueError(f"previous_label={previous_label}; wanted 0 to {self.ways - 1}, or None")
+            raise ValueError(f"previous_label={previous_label}; expected 0 to {self.ways - 1}, or None")
         pixels = self._image(image)
         number = torch.tensor(self._source_number(source), device=pixels.device)
         label = torch.tensor([[NO_LABEL if previous_label is None else previous_label]], device=pixels.device)
@@ -208,7 +208,7 @@ class StreamModel(nn.Module):
         given = image[None] if image.dim() == 2 else image
         if given.dim() != 3 or list(given.shape[1:]) != size or given.shape[0] not in (1, channels):
             raise ValueError(
-                f"image has shape {list(image.shape)}; wanted [c, h, w] = {list(self.image_shape)}, or a grey one"
+                f"image has shape {list(image.shape)}; expected [c, h, w] = {list(self.image_shape)}, or a grey one"
             )
         return given.to(self.mean.device).expand(self.image_shape)
 
@@ -221,7 +221,7 @@ class StreamModel(nn.Module):
                 f"{_listed(self.source_names)}"
             )
         if source not in self.source_names:
-            raise ValueError(f"source={source!r}; wanted one of {_listed(self.source_names)}")
+            raise ValueError(f"source={source!r}; expected one of {_listed(self.source_names)}")
         return self.source_names.index(source)
 
 

@@ -34,7 +34,7 @@ def plot_adaptation(runs: Mapping[str, Path], out: Path) -> None:
     tested = {name: _tested(path) for name, path in runs.items()}
     streams = {tuple((order.sources, len(order.curve)) for order in found.orders) for found in tested.values()}
     if len(streams) != 1:
-        raise InputError(f"{len(runs)} runs have {len(streams)} kinds of streams; wanted runs on the same sources")
+        raise InputError(f"{len(runs)} runs have {len(streams)} kinds of streams; expected runs on the same sources")
     (orders,) = streams
     figure, (panels,) = new_figure(1, len(orders), _PANEL, sharey=True)
     for place, (panel, (sources, length)) in enumerate(zip(panels, orders, strict=True)):

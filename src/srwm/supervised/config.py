@@ -50,7 +50,7 @@ class ModelConfig:
         at_least(1, **{name: getattr(self, name) for name in sizes})
         for name in ("encoder_dropout", "dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}; wanted 0 or more and less than 1")
+                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
         if self.memory != "lstm" and self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
 
@@ -84,9 +84,9 @@ class OptimizerConfig:
         at_least(0, learning_rate=self.learning_rate, warmup_steps=self.warmup_steps, eps=self.eps)
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}; wanted 0 or more and less than 1")
+                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
         if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError(f"clip_norm={self.clip_norm}; wanted more than 0, or none")
+            raise ValueError(f"clip_norm={self.clip_norm}; expected more than 0, or none")
         if self.schedule == "noam" and self.warmup_steps < 1:
             raise ValueError(f"warmup_steps={self.warmup_steps}; the noam schedule wants at least 1")
 

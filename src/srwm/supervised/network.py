@@ -34,7 +34,7 @@ def build_encoder(config: ModelConfig, in_channels: int, image_size: int) -> Con
     if config.encoder == "conv4":
         return Conv4(in_channels, image_size, channels=config.encoder_channels, dropout=config.encoder_dropout)
     if image_size < 16:
-        raise ValueError(f"image_size={image_size}; wanted at least 16, because Res-12 halves an image four times")
+        raise ValueError(f"image_size={image_size}; expected at least 16, because Res-12 halves an image four times")
     return Res12(
         in_channels,
         features=config.encoder_channels,

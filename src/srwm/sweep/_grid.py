@@ -65,7 +65,9 @@ def parse_grid(words: Sequence[str]) -> tuple[Axis, ...]:
         key, equals, text = word.partition("=")
         if not (key and equals):
             names = ", ".join(repr(name) for name in NAMED_GRIDS)
-            raise InputError(f"--grid {word}: wanted KEY=V1,V2,... (as model.num_layers=2,3) or a named grid: {names}")
+            raise InputError(
+                f"--grid {word}: expected KEY=V1,V2,... (as model.num_layers=2,3) or a named grid: {names}"
+            )
         values = _split(text)
         if not all(values):
             raise InputError(f"--grid {word}: a value is missing; write KEY=V1,V2,... with no space around the commas")
@@ -85,7 +87,7 @@ def parse_sets(words: Sequence[str]) -> Setting:
     for word in words:
         key, equals, value = word.partition("=")
         if not (key and equals):
-            raise InputError(f"--set {word}: wanted KEY=VALUE, as model.num_layers=2")
+            raise InputError(f"--set {word}: expected KEY=VALUE, as model.num_layers=2")
         pairs.append((key, value))
     refuse_twice([key for key, _ in pairs], "--set: the key")
     return tuple(pairs)

@@ -141,10 +141,10 @@ def _refuse_numbers(at_once: int | None, cpus: float, gpus: float | None) -> Non
     if at_once is not None and at_once < 1:
         raise InputError(f"--jobs {at_once}: at least one run at a time is needed")
     if not 0 <= cpus < float("inf"):
-        raise InputError(f"--cpus-per-run {cpus}: wanted a number of processors, 0 or more")
+        raise InputError(f"--cpus-per-run {cpus}: expected a number of processors, 0 or more")
     # Ray shares one GPU out in parts, but several GPUs only as wholes.
     if gpus is not None and not (0 <= gpus <= 1 or (1 < gpus < float("inf") and gpus == int(gpus))):
-        raise InputError(f"--gpus-per-run {gpus}: wanted 0, a part of one GPU such as 0.25, or a whole number")
+        raise InputError(f"--gpus-per-run {gpus}: expected 0, a part of one GPU such as 0.25, or a whole number")
 
 
 def _refuse_other_plan(plan: Plan, out: Path, resume: bool) -> None:

@@ -31,7 +31,9 @@ class Conv4(nn.Module):
     def __init__(self, in_channels: int, image_size: int, *, channels: int = 64, dropout: float = 0.0) -> None:
         super().__init__()
         if image_size < 16:
-            raise ValueError(f"image_size={image_size}; wanted at least 16, because Conv-4 halves an image four times")
+            raise ValueError(
+                f"image_size={image_size}; expected at least 16, because Conv-4 halves an image four times"
+            )
         sizes = [in_channels, channels, channels, channels, channels]
         self.blocks = nn.ModuleList(_ConvBlock(*pair, dropout) for pair in pairwise(sizes))
         self.feature_size = channels * (image_size // 16) ** 2

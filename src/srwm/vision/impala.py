@@ -39,7 +39,7 @@ class Impala(nn.Module):
     ) -> None:
         super().__init__()
         if not channels or min(channels) < 1:
-            raise ValueError(f"channels={tuple(channels)}; wanted at least one stage, and a channel in each")
+            raise ValueError(f"channels={tuple(channels)}; expected at least one stage, and a channel in each")
         self.stages = nn.ModuleList(_Stage(*pair) for pair in pairwise((in_channels, *channels)))
         for _ in channels:
             frame_size = (frame_size + 1) // 2

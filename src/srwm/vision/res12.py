@@ -46,7 +46,7 @@ class Res12(nn.Module):
     ) -> None:
         super().__init__()
         if features not in WIDTHS:
-            raise ValueError(f"features={features}; wanted one of {', '.join(map(str, WIDTHS))}")
+            raise ValueError(f"features={features}; expected one of {', '.join(map(str, WIDTHS))}")
         sizes = [in_channels, *WIDTHS[features]]
         self.feature_size = features
         self.input_dropout = nn.Dropout(input_dropout)
@@ -61,7 +61,7 @@ class Res12(nn.Module):
         height, width = images.shape[2:]
         if min(height, width) < 16:
             halved = "because Res-12 halves an image four times"
-            raise ValueError(f"images are {height} x {width} pixels; wanted at least 16 x 16, {halved}")
+            raise ValueError(f"images are {height} x {width} pixels; expected at least 16 x 16, {halved}")
         x = self.input_dropout(channels_last(images))
         for block in self.blocks:
             x = block(x)

@@ -101,11 +101,11 @@ def _check(
     check_tensor("q", q)
     check_tensor("v", v)
     if q.dim() != 4 or q.shape[-1] < 1:
-        raise ValueError(f"q has shape {list(q.shape)}; wanted [b, t, h, d] with d at least 1")
+        raise ValueError(f"q has shape {list(q.shape)}; expected [b, t, h, d] with d at least 1")
     b, t, h, d = q.shape
     check_shape("k", k, (b, t, h, d), "[b, t, h, d]")
     if v.dim() != 4 or v.shape[:3] != (b, t, h) or v.shape[3] < 1:
-        raise ValueError(f"v has shape {list(v.shape)}; wanted [b, t, h, e] = [{b}, {t}, {h}, e] with e at least 1")
+        raise ValueError(f"v has shape {list(v.shape)}; expected [b, t, h, e] = [{b}, {t}, {h}, e] with e at least 1")
     check_shape("beta", beta, (b, t, h), "[b, t, h]")
     if state is not None:
         check_shape("state", state, (b, h, d, v.shape[3]), "[b, h, d, e]")

@@ -105,15 +105,15 @@ def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None
     check_tensor("x", x)
     check_tensor("weight", weight)
     if x.dim() != 4:
-        raise ValueError(f"x has shape {list(x.shape)}; wanted [b, t, h, d]")
+        raise ValueError(f"x has shape {list(x.shape)}; expected [b, t, h, d]")
     b, t, h, d = x.shape
     if weight.dim() != 3 or weight.shape[:2] != (h, d):
-        raise ValueError(f"weight has shape {list(weight.shape)}; wanted [h, d, m] = [{h}, {d}, m] to fit x")
+        raise ValueError(f"weight has shape {list(weight.shape)}; expected [h, d, m] = [{h}, {d}, m] to fit x")
     m = weight.shape[2]
     out, *others = column_widths(options, d, m)
     if d < 1 or out < 1:
         raise ValueError(
-            f"weight has {m} columns for heads of size {d}; wanted m = out + 2 d + learning_rates + forget_gates "
+            f"weight has {m} columns for heads of size {d}; expected m = out + 2 d + learning_rates + forget_gates "
             f"= out + {sum(others)} with out and d at least 1"
         )
     if state is not None:

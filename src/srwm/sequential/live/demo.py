@@ -45,7 +45,7 @@ class Demo:
         data: Path | None = None,
     ) -> None:
         if switch_every < 1:
-            raise InputError(f"classes switch every {switch_every} images; wanted at least 1")
+            raise InputError(f"classes switch every {switch_every} images; expected at least 1")
         channels, size, _ = model.image_shape
         self._stream = StreamConfig(
             sources=tuple(sources),

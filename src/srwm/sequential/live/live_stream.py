@@ -206,12 +206,12 @@ class LiveStream:
             if names:
                 raise InputError(f"label {label} is a number, but so far labels were names: {', '.join(names)}")
             if not 0 <= label < ways:
-                raise InputError(f"label {label} is out of range; wanted 0 to {ways - 1}, or names")
+                raise InputError(f"label {label} is out of range; expected 0 to {ways - 1}, or names")
             return label
         if not isinstance(label, str) or not label:
-            raise InputError(f"label {label!r} is no label; wanted a number from 0 to {ways - 1}, or a name")
+            raise InputError(f"label {label!r} is no label; expected a number from 0 to {ways - 1}, or a name")
         if self.progress.numbered:
-            raise InputError(f"label {label!r} is a name, but so far labels were numbers; wanted 0 to {ways - 1}")
+            raise InputError(f"label {label!r} is a name, but so far labels were numbers; expected 0 to {ways - 1}")
         if label not in names and len(names) == ways:
             raise InputError(
                 f"label {label!r} is one name too many: the model tells {ways} classes apart, and they are "

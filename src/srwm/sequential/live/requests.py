@@ -152,18 +152,18 @@ def _problem(values: dict[str, Any]) -> str | None:
     """Say what is wrong with the object in a line; None if nothing is."""
     for key in values:
         if key not in KEYS:
-            return f"unknown key {key!r}{did_you_mean(key, KEYS)}; wanted {', '.join(KEYS)}"
+            return f"unknown key {key!r}{did_you_mean(key, KEYS)}; expected {', '.join(KEYS)}"
     for key in ("image", "source"):
         if key in values and (not isinstance(values[key], str) or not values[key]):
-            return f"{key} is {json.dumps(values[key])}; wanted a word in quotes"
+            return f"{key} is {json.dumps(values[key])}; expected a word in quotes"
     label = values.get("label")
     if isinstance(label, bool) or not isinstance(label, int | str | None):
-        return f"label is {json.dumps(label)}; wanted a number or a name in quotes"
+        return f"label is {json.dumps(label)}; expected a number or a name in quotes"
     if not isinstance(values.get("reset", False), bool):
-        return f"reset is {json.dumps(values['reset'])}; wanted true"
+        return f"reset is {json.dumps(values['reset'])}; expected true"
     is_asked = "image" in values or label is not None
     if values.get("reset", False):
         return "reset stands alone; write the image or the label on a line of its own" if is_asked else None
     if "source" in values and "image" not in values:
         return "source says what an image is like, but the line has no image"
-    return None if is_asked else "the line asks for nothing; wanted an image, a label, or a reset"
+    return None if is_asked else "the line asks for nothing; expected an image, a label, or a reset"

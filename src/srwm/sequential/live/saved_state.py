@@ -129,7 +129,7 @@ def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | Non
         InputError: if all are broken, or what is there is no stream, or belongs to another model.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; wanted one for the state of a stream")
+        raise InputError(f"{folder} is not a folder; expected one for the state of a stream")
     checkpoint = latest_checkpoint(folder)
     if checkpoint is None:
         if checkpoint_folders(folder):

@@ -53,9 +53,9 @@ class ServeOptions:
         for name in ("save_every", "report_every", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(f"--{name.replace('_', '-')} {value}; wanted at least 1")
+                raise InputError(f"--{name.replace('_', '-')} {value}; expected at least 1")
         if self.max_norm is not None and not self.max_norm > 0:
-            raise InputError(f"--max-norm {self.max_norm}; wanted more than 0")
+            raise InputError(f"--max-norm {self.max_norm}; expected more than 0")
 
 
 def serve(stream: LiveStream, source: Source, write: Write, options: ServeOptions, stop: Stop) -> int:

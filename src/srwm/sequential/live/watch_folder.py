@@ -57,7 +57,7 @@ class FolderWatch:
         name_labels: bool = True,
     ) -> None:
         if not folder.is_dir():
-            raise InputError(f"{folder} is not a folder; wanted one that images are put into")
+            raise InputError(f"{folder} is not a folder; expected one that images are put into")
         self.name = name_of(folder)
         self.position: int | str = last
         self._last = last
@@ -153,7 +153,7 @@ class FolderWatch:
             yield Request(where, problem=f"{name} is not UTF-8 text: {error}", loses_image=False)
             return
         if not label or "\n" in label:
-            yield Request(where, problem=f"{name} holds no label; wanted one word on one line", loses_image=False)
+            yield Request(where, problem=f"{name} holds no label; expected one word on one line", loses_image=False)
             return
         yield Request(where, label=label, loses_image=False)
 
