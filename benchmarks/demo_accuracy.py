@@ -157,7 +157,7 @@ def drawings(source: str, way: str, images: ImageSet, data: Path | None, page: P
 def compare(
     model: FewShotModel, source: str, way: str, *, episodes: int, seed: int, data: Path | None = None
 ) -> dict[str, float]:
-    """Run episodes on the page and by the book.
+    """Run episodes on the page and by the standard protocol.
 
     Returns:
         Accuracies of both, half the widths of their 95% intervals and of that of their difference, and how long an
@@ -199,7 +199,9 @@ def compare(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the comparison and return the exit status."""
-    parser = argparse.ArgumentParser(description="Accuracy of the page of `srwm demo`, beside that by the book.")
+    parser = argparse.ArgumentParser(
+        description="Accuracy of the page of `srwm demo`, beside that by the standard protocol."
+    )
     parser.add_argument("model", help="a model that comes with srwm, or the folder of a run")
     parser.add_argument("--source", help="test images (default: those of the model's recipe)")
     parser.add_argument(
@@ -219,7 +221,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     show = Console(highlight=False, soft_wrap=True).print
     show(f"{args.model}, {source} test classes as {args.way}, {model.ways}-way 1-shot, {args.episodes:,} episodes")
-    for name, label in (("page", "the page"), ("book", "by the book"), ("difference", "difference")):
+    for name, label in (("page", "the page"), ("book", "by the standard protocol"), ("difference", "difference")):
         show(f"  {label:<12} {found[name]:7.2%} ± {found[f'{name}_interval']:.2%}")
     show(f"  from drawing to answer: {found['median_ms']:.1f} ms, 99 in 100 within {found['slow_ms']:.1f} ms")
     return 0

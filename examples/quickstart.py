@@ -36,7 +36,7 @@ def accuracy_table(result: dict[str, Any], by_shots: Sequence[float], ways: int)
         table.add_row(f"{shots}", f"{accuracy:.1%}", f"{1 / ways:.0%}")
     test = result["test"]
     table.caption = (
-        f"1 drawing, by the book: {test['accuracy']:.1%} ± {test['interval_sets']:.1%} "
+        f"1 drawing, by the standard protocol: {test['accuracy']:.1%} ± {test['interval_sets']:.1%} "
         f"(95%, {test['episodes']:,} episodes); {result['parameters']:,} parameters, "
         f"{result['step']:,} steps in {result['seconds']:.0f} s"
     )

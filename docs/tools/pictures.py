@@ -252,7 +252,7 @@ def chunks() -> str:
 
 
 def chance() -> str:
-    """Curves of how training leaves chance."""
+    """Curves of how training leaves the plateau."""
     steps, curves = read_table("few-shot.md", "`python benchmarks/at_chance.py`")
     styles = (("quiet", ""), ("q", ""), ("k", ""), ("y", ""), ("quiet", "3 4"), ("beta", ""))
     return draw_curves(steps, {_short(name): values for name, values in curves.items()}, styles)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from srwm.experiments import kinds
+from srwm.experiments import experiments
 from srwm.runs.config import describe
 from srwm.runs.recipes import shown_value
 
@@ -17,7 +17,7 @@ A recipe is a named configuration. `srwm train NAME` trains it, `srwm recipes NA
 def recipes_page() -> str:
     """Write the page: a table of the recipes of each kind, and one of everything that they set."""
     text = _INTRODUCTION
-    for kind in kinds().values():
+    for kind in experiments().values():
         text += (
             f"\n## {kind.name.capitalize().replace('-', ' ')}\n\n| recipe | what it is | paper |\n| --- | --- | --- |\n"
         )

@@ -1,46 +1,46 @@
-"""Every kind of run that there is, and every recipe of them all."""
+"""Every experiment that there is, and every recipe of them all."""
 
 from pathlib import Path
 
 from srwm.errors import InputError
-from srwm.runs.experiment import Kind
+from srwm.runs.experiment import Experiment
 from srwm.runs.model_files import kind_of
 from srwm.runs.recipes import Recipe, find_recipe
 
-__all__ = ["all_recipes", "find_kind", "kind_in", "kinds"]
+__all__ = ["all_recipes", "experiment_in", "experiments", "find_experiment"]
 
 
-def kinds() -> dict[str, Kind]:
-    """All kinds of runs by name; a new one is added here, and every command then serves it."""
+def experiments() -> dict[str, Experiment]:
+    """All experiments by name; a new one is added here, and every command then serves it."""
     from srwm.fewshot.experiment import FEW_SHOT
     from srwm.rl.experiment import REINFORCEMENT_LEARNING
     from srwm.sequential.experiment import SEQUENTIAL
 
-    return {kind.name: kind for kind in (FEW_SHOT, SEQUENTIAL, REINFORCEMENT_LEARNING)}
+    return {each.name: each for each in (FEW_SHOT, SEQUENTIAL, REINFORCEMENT_LEARNING)}
 
 
 def all_recipes() -> dict[str, Recipe]:
-    """Every recipe of every kind, by name."""
-    return {name: recipe for kind in kinds().values() for name, recipe in kind.recipes.items()}
+    """Every recipe of every experiment, by name."""
+    return {name: recipe for each in experiments().values() for name, recipe in each.recipes.items()}
 
 
-def find_kind(recipe: str) -> Kind:
-    """Find the kind that a recipe is of.
+def find_experiment(recipe: str) -> Experiment:
+    """Find the experiment that a recipe belongs to.
 
     Raises:
         InputError: if there is no such recipe, with the nearest one.
     """
     find_recipe(recipe, all_recipes())
-    return next(kind for kind in kinds().values() if recipe in kind.recipes)
+    return next(each for each in experiments().values() if recipe in each.recipes)
 
 
-def kind_in(folder: Path) -> Kind | None:
-    """Find the kind of the run or exported model in a folder; None if there is neither.
+def experiment_in(folder: Path) -> Experiment | None:
+    """Find the experiment of the run or exported model in a folder; None if there is neither.
 
     Raises:
-        InputError: if it is of a kind that this version does not know.
+        InputError: if it is of an experiment that this version does not know.
     """
-    name, known = kind_of(folder), kinds()
+    name, known = kind_of(folder), experiments()
     if name is not None and name not in known:
         raise InputError(f"{folder} is of kind {name!r}; this version of srwm knows {', '.join(known)}")
     return None if name is None else known[name]

@@ -1,4 +1,4 @@
-"""Drawing episodes: by the book, and a pure function of (seed, stream, step)."""
+"""Drawing episodes: by the standard protocol, and a pure function of (seed, stream, step)."""
 
 import itertools
 

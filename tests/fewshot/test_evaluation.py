@@ -1,4 +1,4 @@
-"""Testing by the book."""
+"""Testing by the standard protocol."""
 
 import math
 

@@ -27,14 +27,14 @@ def test_the_public_names_are_these():
     ]
     assert sorted(srwm.fewshot.__all__) == [
         "BootstrapConfig",
-        "Evaluation",
+        "FewShotEvaluation",
         "FewShotConfig",
         "FewShotModel",
         "FewShotTrainer",
         "ModelConfig",
         "OptimizerConfig",
         "RECIPES",
-        "Recipe",
+        "FewShotRecipe",
         "TaskConfig",
         "TrainConfig",
         "evaluate",

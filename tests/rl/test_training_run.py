@@ -13,7 +13,7 @@ import torch
 from rich.console import Console
 
 from srwm.errors import InputError
-from srwm.experiments import kind_in
+from srwm.experiments import experiment_in
 from srwm.rl.loading import load_agent
 from srwm.rl.training_run import level_splits, levels_to_test, loop_options, train_run
 from srwm.runs.checkpoint import latest_checkpoint
@@ -69,7 +69,7 @@ def test_a_finished_checkpoint_holds_no_unrolls(trained):
 
 
 def test_it_is_tested_on_every_level_and_by_random_episodes(trained, tmp_path):
-    kind = kind_in(trained[0])
+    kind = experiment_in(trained[0])
     content, table = kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", split="validation", episodes=2))
     assert list(content["splits"]) == ["validation"]
     assert [len(returns) for returns in content["splits"]["validation"]["returns"].values()] == [2, 2]
@@ -83,7 +83,7 @@ def test_it_is_tested_on_every_level_and_by_random_episodes(trained, tmp_path):
 
 def test_it_is_exported_with_a_card(trained, tmp_path):
     path, _, content = trained
-    kind_in(path).export(path, tmp_path / "model", content, False, "Apache-2.0")
+    experiment_in(path).export(path, tmp_path / "model", content, False, "Apache-2.0")
     agent, _ = load_agent(tmp_path / "model")
     assert all(map(torch.equal, agent.parameters(), load_agent(path)[0].parameters()))
     card = (tmp_path / "model" / "README.md").read_text()

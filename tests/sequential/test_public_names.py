@@ -12,9 +12,9 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(srwm.sequential
 def test_the_public_names_are_these():
     assert sorted(srwm.sequential.__all__) == [
         "Bank",
-        "Evaluation",
+        "StreamEvaluation",
         "RECIPES",
-        "Recipe",
+        "StreamRecipe",
         "SequentialConfig",
         "SequentialTrainer",
         "StreamConfig",

@@ -1,4 +1,4 @@
-"""`srwm evaluate`: test a trained model by the book."""
+"""`srwm evaluate`: test a trained model by the standard protocol."""
 
 import argparse
 from pathlib import Path
@@ -40,13 +40,13 @@ def _evaluate(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm.experiments import kind_in, kinds
+    from srwm.experiments import experiment_in, experiments
     from srwm.runs.devices import full_memory_as_sentence
     from srwm.runs.experiment import EvaluateOptions
     from srwm.runs.shipped import find_model
 
     # A folder that holds no model is for some kind to refuse.
-    kind = kind_in(find_model(args.model)) or kinds()["few-shot"]
+    kind = experiment_in(find_model(args.model)) or experiments()["few-shot"]
     options = EvaluateOptions(
         split=args.split,
         sets=args.sets,

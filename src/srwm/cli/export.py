@@ -63,7 +63,7 @@ def _export(args: argparse.Namespace) -> int:
 def _export_run(args: argparse.Namespace, out: Path) -> None:
     """Write the best model of a run for srwm."""
     from srwm.errors import InputError
-    from srwm.experiments import kind_in
+    from srwm.experiments import experiment_in
     from srwm.runs.run_folder import RunFolder
     from srwm.runs.shipped import find_model
 
@@ -72,7 +72,7 @@ def _export_run(args: argparse.Namespace, out: Path) -> None:
             f"{args.run_folder} is an exported model already; for other programs, add --format torch or --format onnx"
         )
     result = RunFolder.open(args.run_folder).read_result()
-    kind = kind_in(args.run_folder)
+    kind = experiment_in(args.run_folder)
     if kind is None or result is None or result.get("test") is None:
         raise InputError(f"{args.run_folder} has not been tested yet: finish it with `srwm train --resume`")
     if (out / "model.json").exists():

@@ -82,7 +82,7 @@ def _inspect(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm.experiments import kind_in, kinds
+    from srwm.experiments import experiment_in, experiments
     from srwm.inspect.inspected import WatchOptions
     from srwm.inspect.summary import summarise, summary_note, summary_table
     from srwm.runs.shipped import find_model
@@ -101,7 +101,7 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.film and args.no_plots:
         raise InputError("--film and --no-plots do not go together")
     # A folder that holds no model is for some kind to refuse.
-    kind = kind_in(find_model(args.model)) or kinds()["few-shot"]
+    kind = experiment_in(find_model(args.model)) or experiments()["few-shot"]
     if kind.watch is None:
         raise InputError(f"{args.model} is of kind {kind.name!r}, which has nothing to show here; see `srwm watch`")
     watched: Watched = kind.watch(args.model, options)

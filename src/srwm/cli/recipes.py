@@ -18,7 +18,7 @@ def _recipes(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm.experiments import all_recipes, kinds
+    from srwm.experiments import all_recipes, experiments
     from srwm.runs.config import to_json
     from srwm.runs.recipes import find_recipe, recipe_table, recipes_table
 
@@ -30,6 +30,6 @@ def _recipes(args: argparse.Namespace) -> int:
     elif args.recipe:
         Console().print(recipe_table(args.recipe, recipes[args.recipe]))
     else:
-        for kind in kinds().values():
+        for kind in experiments().values():
             Console().print(recipes_table(kind.recipes))
     return EXIT_OK

@@ -46,10 +46,10 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _train(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from srwm.experiments import find_kind
+    from srwm.experiments import find_experiment
     from srwm.runs.config import override
 
-    kind = find_kind(args.recipe)
+    kind = find_experiment(args.recipe)
     seed = [] if args.seed is None else [f"seed={args.seed}"]
     config = override(kind.recipes[args.recipe].config, [*args.set, *seed])
     path = args.out or Path("runs") / f"{args.recipe}-{config.seed}"

@@ -285,7 +285,7 @@ def _within(draw: Float64[np.ndarray, "*shape"], ends: Float64[np.ndarray, "*_ 2
 
 
 def _sine(turns: Float64[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
-    """The sine of an angle in turns, right to 1e-7, from operations that give equal bits everywhere."""
+    """The sine of an angle in turns, right to 1e-7, from operations that are bitwise reproducible everywhere."""
     x = turns - np.rint(turns)
     x = np.where(np.abs(x) > 0.25, np.where(x > 0, 0.5, -0.5) - x, x) * (2 * np.pi)
     y = x * x

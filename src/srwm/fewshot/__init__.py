@@ -3,23 +3,23 @@
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
 from .config import BootstrapConfig, FewShotConfig, TaskConfig
-from .evaluation import Evaluation, evaluate
+from .evaluation import FewShotEvaluation, evaluate
 from .loading import export_model, load_model, shipped_models
 from .model import FewShotModel
-from .recipes import RECIPES, Recipe, recipe
+from .recipes import RECIPES, FewShotRecipe, recipe
 from .trainer import FewShotTrainer
 from .training_run import train_run
 
 __all__ = [
     "RECIPES",
     "BootstrapConfig",
-    "Evaluation",
     "FewShotConfig",
+    "FewShotEvaluation",
     "FewShotModel",
+    "FewShotRecipe",
     "FewShotTrainer",
     "ModelConfig",
     "OptimizerConfig",
-    "Recipe",
     "TaskConfig",
     "TrainConfig",
     "evaluate",

@@ -1,4 +1,4 @@
-"""Testing by the book: sets of episodes of classes that were never trained on."""
+"""The standard test: sets of episodes of classes that were never trained on."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _EPISODES_AT_ONCE = 2000
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class FewShotEvaluation:
     """Accuracy over sets of test episodes, one query an episode."""
 
     accuracy: float
@@ -45,7 +45,7 @@ def evaluate(
     episodes: int = 16_000,
     seed: int = 0,
     stream: int = 2,
-) -> Evaluation:
+) -> FewShotEvaluation:
     """Test a model on episodes with one query each, as the paper does.
 
     Args:
@@ -75,7 +75,7 @@ def evaluate(
     return summarise(right)
 
 
-def summarise(right: Float[Tensor, "sets episodes"]) -> Evaluation:
+def summarise(right: Float[Tensor, "sets episodes"]) -> FewShotEvaluation:
     """Turn the outcome of each episode into a mean with intervals.
 
     The paper's own code divides the deviation over sets by their number instead of its square root, which makes its
@@ -85,7 +85,7 @@ def summarise(right: Float[Tensor, "sets episodes"]) -> Evaluation:
     sets, total = len(means), right.numel()
     interval_sets = t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else None
     interval_episodes = 1.96 * float(right.double().std()) / math.sqrt(total) if total > 1 else None
-    return Evaluation(float(means.mean()), interval_sets, interval_episodes, tuple(means.tolist()), total)
+    return FewShotEvaluation(float(means.mean()), interval_sets, interval_episodes, tuple(means.tolist()), total)
 
 
 @torch.no_grad()

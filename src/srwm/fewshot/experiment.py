@@ -9,7 +9,7 @@ from rich.table import Table
 
 from srwm.errors import InputError
 from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Kind
+from srwm.runs.experiment import EvaluateOptions, Experiment
 
 from .evaluation import evaluate
 from .images import image_loader
@@ -23,7 +23,7 @@ from .training_run import train_run
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test a model; see `Kind.evaluate`."""
+    """Test a model; see `Experiment.evaluate`."""
     sets = 5 if options.sets is None else options.sets
     episodes = 16_000 if options.episodes is None else options.episodes
     if min(sets, episodes) < 1:
@@ -56,7 +56,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
 
 
 def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the best model of a run to a folder of its own; see `Kind.export`."""
+    """Write the best model of a run to a folder of its own; see `Experiment.export`."""
     model = load_model(run)
     card = model_card(model.config, result, licence=licence, half=half)
     export_model(model, out, half=half, measured=result, card=card)
@@ -67,4 +67,6 @@ def _result_table(result: Mapping[str, Any]) -> Table:
     return result_table(result, entry.paper if entry else None)
 
 
-FEW_SHOT = Kind(KIND, RECIPES, train_run, _result_table, evaluate_model, export_run, measures, charts, watch_few_shot)
+FEW_SHOT = Experiment(
+    KIND, RECIPES, train_run, _result_table, evaluate_model, export_run, measures, charts, watch_few_shot
+)

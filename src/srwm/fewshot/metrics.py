@@ -6,15 +6,15 @@ from typing import Any
 from srwm.runs.charts import Chart, Measure
 from srwm.runs.results import read_part
 
-from .evaluation import Evaluation
+from .evaluation import FewShotEvaluation
 from .recipes import RECIPES
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
-    """The figures of a run; see `Kind.measures`."""
+    """The figures of a run; see `Experiment.measures`."""
     found = []
     if result.get("test") is not None:
-        test = read_part(Evaluation, result["test"], "test")
+        test = read_part(FewShotEvaluation, result["test"], "test")
         entry = RECIPES.get(result.get("recipe", ""))
         paper = None if entry is None or entry.paper is None else entry.paper / 100
         interval = test.interval_episodes if test.interval_sets is None else test.interval_sets
@@ -25,5 +25,5 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
 
 
 def charts(result: Mapping[str, Any]) -> list[Chart]:
-    """What a test draws: nothing; see `Kind.charts`."""
+    """What a test draws: nothing; see `Experiment.charts`."""
     return []

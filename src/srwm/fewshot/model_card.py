@@ -8,7 +8,7 @@ from srwm.runs.model_card import model_card as write_card
 from srwm.runs.results import read_part
 
 from .config import FewShotConfig
-from .evaluation import Evaluation
+from .evaluation import FewShotEvaluation
 
 
 def model_card(config: FewShotConfig, result: Mapping[str, Any], *, licence: str, half: bool) -> str:
@@ -20,7 +20,7 @@ def model_card(config: FewShotConfig, result: Mapping[str, Any], *, licence: str
         licence: of the weights.
         half: whether the weights are rounded to 16 bits.
     """
-    task, test = config.task, read_part(Evaluation, result["test"], "test")
+    task, test = config.task, read_part(FewShotEvaluation, result["test"], "test")
     interval = "" if test.interval_sets is None else f" ± {test.interval_sets:.2%} (95% over sets)"
     return write_card(
         config,

@@ -15,7 +15,7 @@ from .config import BootstrapConfig, FewShotConfig, TaskConfig
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FewShotRecipe:
     """A named configuration."""
 
     config: FewShotConfig
@@ -26,7 +26,7 @@ class Recipe:
     """Test accuracy in the paper, in percent; beside a recipe of our own, that of the paper's network on this task."""
 
 
-def recipe(name: str) -> Recipe:
+def recipe(name: str) -> FewShotRecipe:
     """Look up a recipe.
 
     Raises:
@@ -94,44 +94,44 @@ _RES12 = {"encoder": "res12", "encoder_channels": 256, "encoder_dropout": 0.3, "
 _MINI_5SHOT = _with(MINI_IMAGENET, task={"shots": 5}, model={"ff_size": 2048})
 
 _RECIPES = {
-    "omniglot-1shot": Recipe(OMNIGLOT, "Omniglot 5-way 1-shot, the paper's SRWM", 97.4),
-    "omniglot-1shot-deltanet": Recipe(
+    "omniglot-1shot": FewShotRecipe(OMNIGLOT, "Omniglot 5-way 1-shot, the paper's SRWM", 97.4),
+    "omniglot-1shot-deltanet": FewShotRecipe(
         _with(OMNIGLOT, model=DELTANET), "Omniglot 5-way 1-shot, the paper's DeltaNet", 97.2
     ),
-    "omniglot-1shot-lstm": Recipe(
+    "omniglot-1shot-lstm": FewShotRecipe(
         _with(OMNIGLOT, model=_LSTM_OMNIGLOT),
         "Omniglot 5-way 1-shot, the paper's LSTM",
         96.3,
     ),
-    "omniglot-1shot-l2": Recipe(
+    "omniglot-1shot-l2": FewShotRecipe(
         _with(OMNIGLOT, model=UNIT_KEYS),
         "Omniglot 5-way 1-shot, the paper's SRWM with keys and queries of unit length",
         97.4,
     ),
-    "omniglot-1shot-best": Recipe(_OMNIGLOT_BEST, "Omniglot 5-way 1-shot, the best SRWM we know", 97.4),
-    "omniglot-1shot-best-l2": Recipe(
+    "omniglot-1shot-best": FewShotRecipe(_OMNIGLOT_BEST, "Omniglot 5-way 1-shot, the best SRWM we know", 97.4),
+    "omniglot-1shot-best-l2": FewShotRecipe(
         _with(_OMNIGLOT_BEST, model=UNIT_KEYS, train={"total_steps": 3000}),
         "Omniglot 5-way 1-shot, keys of unit length: 98.7% within a minute on a GPU",
         97.4,
     ),
-    "omniglot-1shot-best-gated": Recipe(
+    "omniglot-1shot-best-gated": FewShotRecipe(
         _with(_OMNIGLOT_BEST, model=GATED), "Omniglot 5-way 1-shot, a gated SRWM trained like the best SRWM", 97.4
     ),
-    "omniglot-1shot-best-deltanet": Recipe(
+    "omniglot-1shot-best-deltanet": FewShotRecipe(
         _with(_OMNIGLOT_BEST, model=DELTANET), "Omniglot 5-way 1-shot, a DeltaNet trained like the best SRWM", 97.2
     ),
-    "omniglot-1shot-best-gated-deltanet": Recipe(
+    "omniglot-1shot-best-gated-deltanet": FewShotRecipe(
         _with(_OMNIGLOT_BEST, model=GATED_DELTANET),
         "Omniglot 5-way 1-shot, a gated DeltaNet trained like the best SRWM",
         97.2,
     ),
-    "omniglot-1shot-best-lstm": Recipe(
+    "omniglot-1shot-best-lstm": FewShotRecipe(
         _with(_OMNIGLOT_BEST, model={**_LSTM_OMNIGLOT, "memory_options": {}}),
         "Omniglot 5-way 1-shot, an LSTM trained like the best SRWM",
         96.3,
     ),
-    "mini-imagenet-1shot": Recipe(MINI_IMAGENET, "mini-ImageNet 5-way 1-shot, the paper's SRWM", 47.0),
-    "mini-imagenet-1shot-deltanet": Recipe(
+    "mini-imagenet-1shot": FewShotRecipe(MINI_IMAGENET, "mini-ImageNet 5-way 1-shot, the paper's SRWM", 47.0),
+    "mini-imagenet-1shot-deltanet": FewShotRecipe(
         _with(
             MINI_IMAGENET,
             model={**DELTANET, "num_layers": 4, "ff_size": 2048, "encoder_dropout": 0.3},
@@ -140,11 +140,11 @@ _RECIPES = {
         "mini-ImageNet 5-way 1-shot, the paper's DeltaNet",
         47.0,
     ),
-    "mini-imagenet-1shot-lstm": Recipe(
+    "mini-imagenet-1shot-lstm": FewShotRecipe(
         _with(MINI_IMAGENET, **_LSTM_MINI), "mini-ImageNet 5-way 1-shot, the paper's LSTM", 46.6
     ),
-    "mini-imagenet-5shot": Recipe(_MINI_5SHOT, "mini-ImageNet 5-way 5-shot, the paper's SRWM", 61.4),
-    "mini-imagenet-5shot-deltanet": Recipe(
+    "mini-imagenet-5shot": FewShotRecipe(_MINI_5SHOT, "mini-ImageNet 5-way 5-shot, the paper's SRWM", 61.4),
+    "mini-imagenet-5shot-deltanet": FewShotRecipe(
         _with(
             _MINI_5SHOT,
             model={**DELTANET, "num_layers": 4, "encoder_dropout": 0.2, "dropout": 0.0},
@@ -153,52 +153,52 @@ _RECIPES = {
         "mini-ImageNet 5-way 5-shot, the paper's DeltaNet",
         62.7,
     ),
-    "mini-imagenet-5shot-lstm": Recipe(
+    "mini-imagenet-5shot-lstm": FewShotRecipe(
         _with(_MINI_5SHOT, **_LSTM_MINI), "mini-ImageNet 5-way 5-shot, the paper's LSTM", 59.0
     ),
-    "mini-imagenet-10shot-bootstrapped": Recipe(
+    "mini-imagenet-10shot-bootstrapped": FewShotRecipe(
         replace(
             _with(_MINI_5SHOT, task={"shots": 10}, train={"test_sets": 10}), bootstrap=BootstrapConfig(future_shots=5)
         ),
         "mini-ImageNet 5-way 10-shot, bootstrapped by 5 further shots; test it with --shots 15, too",
     ),
-    "fc100-5shot": Recipe(FC100, "FC100 5-way 5-shot, the paper's SRWM", 44.5),
-    "fc100-5shot-deltanet": Recipe(
+    "fc100-5shot": FewShotRecipe(FC100, "FC100 5-way 5-shot, the paper's SRWM", 44.5),
+    "fc100-5shot-deltanet": FewShotRecipe(
         _with(FC100, model={**DELTANET, "ff_size": 2048, "encoder_dropout": 0.2, "dropout": 0.0}),
         "FC100 5-way 5-shot, the paper's DeltaNet",
         43.2,
     ),
-    "fc100-5shot-lstm": Recipe(
+    "fc100-5shot-lstm": FewShotRecipe(
         _with(FC100, **_LSTM_MINI), "FC100 5-way 5-shot, an LSTM as for mini-ImageNet; not in the paper"
     ),
-    "fc100-5shot-best": Recipe(_FC100_BEST, "FC100 5-way 5-shot, the best SRWM with Conv-4 we know", 44.5),
-    "fc100-5shot-best-gated": Recipe(
+    "fc100-5shot-best": FewShotRecipe(_FC100_BEST, "FC100 5-way 5-shot, the best SRWM with Conv-4 we know", 44.5),
+    "fc100-5shot-best-gated": FewShotRecipe(
         _with(_FC100_BEST, model=GATED), "FC100 5-way 5-shot, a gated SRWM trained like the best SRWM", 44.5
     ),
-    "fc100-5shot-best-deltanet": Recipe(
+    "fc100-5shot-best-deltanet": FewShotRecipe(
         _with(_FC100_BEST, model=DELTANET), "FC100 5-way 5-shot, a DeltaNet trained like the best SRWM", 43.2
     ),
-    "fc100-5shot-best-gated-deltanet": Recipe(
+    "fc100-5shot-best-gated-deltanet": FewShotRecipe(
         _with(_FC100_BEST, model=GATED_DELTANET),
         "FC100 5-way 5-shot, a gated DeltaNet trained like the best SRWM",
         43.2,
     ),
-    "fc100-5shot-best-res12": Recipe(
+    "fc100-5shot-best-res12": FewShotRecipe(
         _with(_FC100_BEST, model={**_RES12, "dropout": 0.3}),
         "FC100 5-way 5-shot, the best SRWM with Res-12 we know",
         46.3,
     ),
-    "fc100-5shot-res12": Recipe(
+    "fc100-5shot-res12": FewShotRecipe(
         _with(FC100, model={**_RES12, "dropout": 0.3}), "FC100 5-way 5-shot, the paper's SRWM with Res-12", 46.3
     ),
-    "fc100-5shot-res12-deltanet": Recipe(
+    "fc100-5shot-res12-deltanet": FewShotRecipe(
         _with(FC100, model={**_RES12, **DELTANET, "ff_size": 2048, "dropout": 0.3}),
         "FC100 5-way 5-shot, a DeltaNet with Res-12; not in the paper",
     ),
-    "fc100-5shot-res12-lstm": Recipe(
+    "fc100-5shot-res12-lstm": FewShotRecipe(
         _with(_with(FC100, **_LSTM_MINI), model=_RES12), "FC100 5-way 5-shot, an LSTM with Res-12; not in the paper"
     ),
-    "strokes-1shot": Recipe(
+    "strokes-1shot": FewShotRecipe(
         FewShotConfig(
             task=TaskConfig(source="strokes", image_size=20, queries=15, rotate_support=True, prototypical_loss=1.0),
             # Two heads and not eight: see docs/ideas/chance.md.
@@ -220,7 +220,7 @@ _RECIPES = {
     ),
 }
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, FewShotRecipe] = {
     name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in _RECIPES.items()
 }
 """All recipes by name."""

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from srwm.runs.results import read_part
 
-from .evaluation import Evaluation
+from .evaluation import FewShotEvaluation
 
 
 def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
@@ -23,7 +23,7 @@ def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
     table.add_column("value", justify="right")
     test = result["test"]
     if test is not None:
-        tested = read_part(Evaluation, test, "test")
+        tested = read_part(FewShotEvaluation, test, "test")
         table.add_row("test accuracy, classes never seen", percent_with_interval(tested))
     table.add_row("the paper's test accuracy", "-" if paper is None else f"{paper:.1f}%")
     if result["score"] is not None:
@@ -34,7 +34,7 @@ def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
     return table
 
 
-def evaluation_table(title: str, tested: Evaluation, paper: float | None) -> Table:
+def evaluation_table(title: str, tested: FewShotEvaluation, paper: float | None) -> Table:
     """What a test measured, beside the paper's figure in percent, if there is one."""
     table = Table(title=escape(title))
     table.add_column("measure")
@@ -48,7 +48,7 @@ def evaluation_table(title: str, tested: Evaluation, paper: float | None) -> Tab
     return table
 
 
-def percent_with_interval(tested: Evaluation) -> str:
+def percent_with_interval(tested: FewShotEvaluation) -> str:
     """Accuracy with its interval over sets, or over episodes where there is one set, if there is one."""
     interval = tested.interval_episodes if tested.interval_sets is None else tested.interval_sets
     return f"{tested.accuracy:.2%}" + ("" if interval is None else f" ± {interval:.2%}")

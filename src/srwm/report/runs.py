@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from srwm.errors import InputError
-from srwm.experiments import all_recipes, kinds
+from srwm.experiments import all_recipes, experiments
 from srwm.runs.charts import Chart, Line, Measure
 from srwm.runs.config import to_json
-from srwm.runs.experiment import Kind
+from srwm.runs.experiment import Experiment
 from srwm.runs.metrics import read_metrics
 from srwm.runs.run_folder import RunFolder
 
@@ -24,7 +24,7 @@ class Run:
     """What it is called in tables and legends."""
     folder: RunFolder
     """Where it lies."""
-    kind: Kind
+    kind: Experiment
     """What kind of run it is."""
     records: list[dict[str, Any]]
     """The lines of its log."""
@@ -73,7 +73,7 @@ def read_runs(paths: list[Path]) -> list[Run]:
     Raises:
         InputError: if a folder holds no run, a file of it is broken, or one is named twice.
     """
-    known = kinds()
+    known = experiments()
     folders = [RunFolder.open(path) for path in paths]
     if len({path.resolve() for path in paths}) != len(paths):
         raise InputError("a run is named twice; name each once")

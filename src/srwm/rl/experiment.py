@@ -11,7 +11,7 @@ from rich.table import Table
 from srwm.errors import InputError
 from srwm.runs.config import to_json as config_to_json
 from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Kind
+from srwm.runs.experiment import EvaluateOptions, Experiment
 from srwm.runs.model_card import model_card
 from srwm.runs.model_files import write_model
 from srwm.runs.results import require
@@ -25,7 +25,7 @@ from .training_run import level_splits, to_json, train_run
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test an agent; see `Kind.evaluate`. With `--episodes` on levels drawn at random, as the authors did."""
+    """Test an agent; see `Experiment.evaluate`. With `--episodes` on levels drawn at random, as the authors did."""
     options.refuse(("sets", "shots", "source", "invert"), f"is for few-shot models; {name} plays games")
     if options.episodes is not None and options.episodes < 1:
         raise InputError(f"--episodes: expected at least 1, got {options.episodes}")
@@ -50,7 +50,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
 
 
 def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the agent of a run to a folder of its own; see `Kind.export`."""
+    """Write the agent of a run to a folder of its own; see `Experiment.export`."""
     agent, config = load_agent(run)
     games = ", ".join(config.games.names)
     require(result, "frames")
@@ -77,7 +77,7 @@ def _paper_returns(recipe: str) -> PaperReturns:
     return RECIPES[recipe].paper_returns if recipe in RECIPES else {}
 
 
-REINFORCEMENT_LEARNING = Kind(
+REINFORCEMENT_LEARNING = Experiment(
     KIND,
     RECIPES,
     train_run,

@@ -10,7 +10,7 @@ from .tables import grouped, read_splits, value_of
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
-    """Mean returns by part of the levels and game, and the score over several games; see `Kind.measures`."""
+    """Mean returns by part of the levels and game, and the score over several games; see `Experiment.measures`."""
     groups = grouped(read_splits(result))
     entry = RECIPES.get(result.get("recipe", ""))
     paper_returns = entry.paper_returns if entry else {}
@@ -26,5 +26,5 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
 
 
 def charts(result: Mapping[str, Any]) -> list[Chart]:
-    """What a test draws: nothing; see `Kind.charts`."""
+    """What a test draws: nothing; see `Experiment.charts`."""
     return []

@@ -61,7 +61,7 @@ def at_once(most: int, device: torch.device, *, floats: int) -> int:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Choose whether equal inputs must give equal bits on a GPU, at some cost in speed; the CPU always does.
+    """Choose whether results on a GPU must be bitwise reproducible, at some cost in speed; the CPU always does.
 
     Operations that have no deterministic form then raise an error. Call it before anything runs on a GPU.
     """

@@ -1,4 +1,4 @@
-"""What a kind of run offers to those that serve every kind: `srwm train`, `evaluate`, `export`, `recipes`, `sweep`."""
+"""What an experiment offers to commands that serve every one: `srwm train`, `evaluate`, `export`, `recipes`, `sweep`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .charts import Chart, Measure
 from .loop import LoopResult
 from .recipes import Recipe
 
-__all__ = ["EvaluateOptions", "Kind", "TrainRun"]
+__all__ = ["EvaluateOptions", "Experiment", "TrainRun"]
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class TrainRun(Protocol):
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """What `srwm evaluate` was asked for; None stands for what the kind does by itself."""
+    """What `srwm evaluate` was asked for; None stands for what the experiment does by itself."""
 
     split: Literal["test", "validation"] | None = None
     """Which classes to test on."""
@@ -60,7 +60,7 @@ class EvaluateOptions:
     """The data folder."""
 
     def refuse(self, names: Sequence[str], why: str) -> None:
-        """Refuse options that were given and make no sense for a kind.
+        """Refuse options that were given and make no sense for an experiment.
 
         Args:
             names: of the options, as fields of this class.
@@ -75,13 +75,13 @@ class EvaluateOptions:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of run: its recipes, and the functions of its room that commands call."""
+class Experiment:
+    """An experiment: its recipes, and the functions of its room that commands call."""
 
     name: str
     """As it stands in `config.json`, `model.json` and `result.json`."""
     recipes: Mapping[str, Recipe]
-    """Every recipe by name; no two kinds share one."""
+    """Every recipe by name; no two experiments share one."""
     train_run: TrainRun
     """Trains a recipe."""
     result_table: Callable[[Mapping[str, Any]], Table]

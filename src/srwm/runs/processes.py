@@ -93,7 +93,7 @@ def stop_processes() -> None:
 def average_gradients(parameters: Iterable[nn.Parameter], processes: Processes) -> None:
     """Replace each gradient by its mean over the processes, in one exchange for each dtype.
 
-    The order of the sums is fixed, so equal gradients give equal bits. Every process must have gradients for the same
+    The order of the sums is fixed, so averages are bitwise reproducible. Every process must have gradients for the same
     parameters; those without one are left out.
     """
     if processes.count == 1:

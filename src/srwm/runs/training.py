@@ -84,7 +84,7 @@ def train_in_folder(
             measured, in which "accuracy" is the number that sweeps compare, or else "test_score" beside it.
         meta: gives what every checkpoint says about itself besides its score, the configuration and the hardware.
         may_change: dotted keys of the configuration that may differ when a run is resumed.
-        deterministic: whether equal runs give equal bits on a GPU, too.
+        deterministic: whether training is bitwise reproducible on a GPU, too.
         resume: go on with the run in the folder, if there is one.
         device: "auto", "cpu", "cuda" or "cuda:N".
         console: where progress is shown; None for the standard error stream.

@@ -2,10 +2,10 @@
 
 from .bank import Bank, load_bank
 from .config import SequentialConfig, StreamConfig, StreamTrainConfig
-from .evaluation import Evaluation, evaluate
+from .evaluation import StreamEvaluation, evaluate
 from .loading import export_stream_model, load_stream_model
 from .model import StreamModel
-from .recipes import RECIPES, Recipe, recipe
+from .recipes import RECIPES, StreamRecipe, recipe
 from .streams import Streams, draw_streams
 from .trainer import SequentialTrainer
 from .training_run import train_run
@@ -13,12 +13,12 @@ from .training_run import train_run
 __all__ = [
     "RECIPES",
     "Bank",
-    "Evaluation",
-    "Recipe",
     "SequentialConfig",
     "SequentialTrainer",
     "StreamConfig",
+    "StreamEvaluation",
     "StreamModel",
+    "StreamRecipe",
     "StreamTrainConfig",
     "Streams",
     "draw_streams",

@@ -1,4 +1,4 @@
-"""Testing by the book: streams of classes that were never trained on, in every order, without trimming."""
+"""The standard test: streams of classes that were never trained on, in every order, without trimming."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ class OrderMeasures:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class StreamEvaluation:
     """What was measured on streams of classes that were not trained on."""
 
     accuracy: float
@@ -103,7 +103,7 @@ def evaluate(
     seed: int = 0,
     number: int = TEST,
     instances: Sequence[int] = INSTANCES,
-) -> Evaluation:
+) -> StreamEvaluation:
     """Test a model on streams in which each source comes first once, without trimming.
 
     Args:
@@ -135,7 +135,7 @@ def evaluate(
     by_stream = torch.stack(of_streams)
     whole = _measured(by_stream.mean(dim=0).flatten())
     means = tuple(by_stream.mean(dim=(0, 2)).tolist())
-    return Evaluation(whole.mean, whole.interval, means, sets * streams, kept, tuple(orders))
+    return StreamEvaluation(whole.mean, whole.interval, means, sets * streams, kept, tuple(orders))
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from srwm.errors import InputError
 from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Kind
+from srwm.runs.experiment import EvaluateOptions, Experiment
 
 from .bank import load_bank
 from .evaluation import evaluate
@@ -23,7 +23,7 @@ from .training_run import train_run
 
 
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test a model; see `Kind.evaluate`."""
+    """Test a model; see `Experiment.evaluate`."""
     sets = 5 if options.sets is None else options.sets
     streams = 816 if options.episodes is None else options.episodes
     split = options.split or "test"
@@ -40,7 +40,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
 
 
 def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the best model of a run to a folder of its own; see `Kind.export`."""
+    """Write the best model of a run to a folder of its own; see `Experiment.export`."""
     model = load_stream_model(run)
     card = model_card(model.config, result, licence=licence, half=half)
     export_stream_model(model, out, half=half, measured=result, card=card)
@@ -50,7 +50,7 @@ def _figures(recipe: str) -> Figures:
     return RECIPES[recipe].figures if recipe in RECIPES else {}
 
 
-SEQUENTIAL = Kind(
+SEQUENTIAL = Experiment(
     KIND,
     RECIPES,
     train_run,

@@ -23,7 +23,7 @@ ABOVE_CHANCE = 1.15
 def instance_numbers(
     labels: Int[Tensor, "*s t"], segment: Int[Tensor, "*s t"], *, groups: int, ways: int
 ) -> Int[Tensor, "*s t"]:
-    """Say the how manieth of its class within its segment each step is, from 1.
+    """Say which image of its class within its segment each step is, counted from 1.
 
     Args:
         labels: 0 to ways - 1.

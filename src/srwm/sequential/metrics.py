@@ -11,7 +11,7 @@ from .tables import read_evaluation
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
-    """The figures of a run, by order, source and instance; see `Kind.measures`."""
+    """The figures of a run, by order, source and instance; see `Experiment.measures`."""
     if result.get("test") is None:
         return []
     tested = read_evaluation(result["test"])
@@ -35,7 +35,7 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
 
 
 def charts(result: Mapping[str, Any]) -> list[Chart]:
-    """Accuracy along the stream, for each order; see `Kind.charts`."""
+    """Accuracy along the stream, for each order; see `Experiment.charts`."""
     if result.get("test") is None:
         return []
     drawn = []

@@ -9,7 +9,7 @@ from srwm.runs.metrics import read_metrics
 from srwm.runs.pictures import calm, legend, new_figure, write
 from srwm.runs.run_folder import RunFolder
 
-from .evaluation import Evaluation
+from .evaluation import StreamEvaluation
 from .loading import KIND
 from .tables import read_evaluation
 
@@ -71,7 +71,7 @@ def plot_training(runs: Mapping[str, Path], out: Path, *, source: str | None = N
     _finish(figure, panels, "training accuracy (%)", out)
 
 
-def _tested(path: Path) -> Evaluation:
+def _tested(path: Path) -> StreamEvaluation:
     result = RunFolder.open(path, kind=KIND).read_result()
     if result is None or result.get("test") is None:
         raise InputError(f"{path} has not been tested yet: finish it with `srwm train --resume`")

@@ -18,7 +18,7 @@ Figures = dict[tuple[str, ...], dict[str, tuple[float, ...]]]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class StreamRecipe:
     """A named configuration."""
 
     config: SequentialConfig
@@ -35,7 +35,7 @@ class Recipe:
         return sum(totals) / len(totals) if totals else None
 
 
-def recipe(name: str) -> Recipe:
+def recipe(name: str) -> StreamRecipe:
     """Look up a recipe.
 
     Raises:
@@ -124,7 +124,7 @@ _STROKES = SequentialConfig(
 )
 
 
-def _recipes() -> dict[str, Recipe]:
+def _recipes() -> dict[str, StreamRecipe]:
     found = {}
     for setting, (sources, config) in _SETTINGS.items():
         for ending, (memory, options) in _MEMORIES.items():
@@ -132,7 +132,7 @@ def _recipes() -> dict[str, Recipe]:
             whose = "the paper's " if figures else ("an " if memory[0] in "LS" else "a ")
             title = f"a stream of {sources}, labels one step late, {whose}{memory}"
             changed = replace(config, model=replace(config.model, **options))
-            found[setting + ending] = Recipe(changed, title, figures)
+            found[setting + ending] = StreamRecipe(changed, title, figures)
     for ending, memory, options in (
         ("", "a small SRWM", {}),
         ("-gated", "a small gated SRWM", GATED),
@@ -140,12 +140,12 @@ def _recipes() -> dict[str, Recipe]:
     ):
         config = replace(_STROKES, model=replace(_STROKES.model, **options))
         title = f"a stream of Strokes and their negatives, {memory} for two CPU cores: a first look"
-        found[f"sequential-strokes{ending}"] = Recipe(config, title)
+        found[f"sequential-strokes{ending}"] = StreamRecipe(config, title)
         endless = replace(config, train=replace(config.train, carry_state_prob=0.95, total_steps=2400))
         title = f"streams of Strokes without end, {memory}: each training stream goes on where the last one ended"
-        found[f"sequential-strokes-endless{ending}"] = Recipe(endless, title)
+        found[f"sequential-strokes-endless{ending}"] = StreamRecipe(endless, title)
     return {name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in found.items()}
 
 
-RECIPES: dict[str, Recipe] = _recipes()
+RECIPES: dict[str, StreamRecipe] = _recipes()
 """All recipes of streams by name."""

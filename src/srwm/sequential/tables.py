@@ -10,7 +10,7 @@ from rich.table import Table
 from srwm.runs.results import read_part
 from srwm.supervised.statistics import t_95
 
-from .evaluation import Evaluation, Measured
+from .evaluation import Measured, StreamEvaluation
 from .recipes import Figures
 
 
@@ -40,7 +40,7 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
     return table
 
 
-def evaluation_table(title: str, tested: Evaluation, figures: Figures) -> Table:
+def evaluation_table(title: str, tested: StreamEvaluation, figures: Figures) -> Table:
     """Accuracy in percent by order, source and instance, with the paper's below ours where there is one."""
     table = Table(title=escape(title))
     # A narrow terminal wraps an order between its sources, and never within a name.
@@ -99,13 +99,13 @@ def over_seeds(values: Sequence[float]) -> Measured:
     return Measured(mean, t_95(len(values) - 1) * deviation / math.sqrt(len(values)))
 
 
-def read_evaluation(test: Mapping[str, Any]) -> Evaluation:
+def read_evaluation(test: Mapping[str, Any]) -> StreamEvaluation:
     """Make an evaluation from what stands under "test" in `result.json`.
 
     Raises:
         InputError: if it is something else.
     """
-    return read_part(Evaluation, test, "test")
+    return read_part(StreamEvaluation, test, "test")
 
 
 def _percent(value: float) -> str:

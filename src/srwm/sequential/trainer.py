@@ -16,7 +16,7 @@ from srwm.supervised.prototypes import prototypical_losses
 from .bank import Bank, distinct_sources, statistics
 from .carried import Carried
 from .config import SequentialConfig
-from .evaluation import AUGMENTATION, TRAINING, VALIDATION, Evaluation, evaluate
+from .evaluation import AUGMENTATION, TRAINING, VALIDATION, StreamEvaluation, evaluate
 from .loading import build_model
 from .measures import INSTANCES, unused_label_accuracy
 from .model import StreamModel
@@ -223,7 +223,7 @@ class SequentialTrainer(CudaGraphTrainer):
         return torch.stack(counts).flatten()
 
 
-def _by_source(measured: Evaluation) -> dict[str, float]:
+def _by_source(measured: StreamEvaluation) -> dict[str, float]:
     """Accuracies of each source, means over all segments with its images."""
     found: dict[str, list[float]] = {}
     for order in measured.orders:

@@ -104,7 +104,7 @@ class TrainConfig:
     precision: Literal["float32", "tf32", "bfloat16"] = "tf32"
     """Arithmetic on a GPU: full float32; tensor cores (tf32); or bfloat16 in the encoder and tf32 elsewhere."""
     deterministic: bool = True
-    """Whether equal runs give equal bits on a GPU, too, at some cost in speed."""
+    """Whether training is bitwise reproducible on a GPU, too, at some cost in speed."""
     log_every: int = 100
     """Steps between two lines of metrics."""
     validate_every: int = 1000

@@ -1,7 +1,7 @@
 """Batch norm, 2x2 max pool and ReLU on a CPU, compiled by numba; the same steps as the kernels for a GPU.
 
 The images are cut into a fixed number of shares, whatever the number of threads, and sums over shares are added up in
-order: equal inputs give equal bits. Numba compiles the inner loops, over the channels of a pixel, to vector code.
+order: results are bitwise reproducible. Numba compiles the inner loops, over the channels of a pixel, to vector code.
 """
 
 import functools

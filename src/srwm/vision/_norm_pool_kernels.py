@@ -3,7 +3,7 @@
 Images lie channels-last, so that a row is one pixel with all its channels. Forward: one pass for the statistics, one
 that normalises, pools and rectifies; only pooled tensors are written. Backward: one pass over the pooled gradient for
 the sums that batch norm needs, one over the input. Which pixel of a window won is found again instead of stored.
-Partial sums are added up in a fixed order, so equal inputs give equal bits.
+Partial sums are added up in a fixed order, so results are bitwise reproducible.
 """
 
 from typing import no_type_check
