@@ -1,4 +1,4 @@
-"""What an experiment offers to commands that serve every one: `srwm train`, `evaluate`, `export`, `recipes`, `sweep`."""
+"""What an experiment offers to the commands that serve all: `srwm train`, `evaluate`, `export`, `recipes`, `sweep`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
