@@ -46,7 +46,7 @@ def few_shot(memory="srwm", **options) -> FewShotModel:
 
 
 def stream(memory="srwm", channels=1, normalise="own", feed_previous_features=True, **options) -> StreamModel:
-    parts = {"channels": channels, "normalise": normalise, "feed_previous_features": recall}
+    parts = {"channels": channels, "normalise": normalise, "feed_previous_features": feed_previous_features}
     model = _lived_in(stream_tiny.model(stream=parts, model={"memory": memory, **options}))
     if normalise == "own":
         model.set_statistics(

@@ -174,7 +174,7 @@ def test_an_agent_learns_which_actions_bring_rewards():
         ({"rollout_groups": 4}, r"rollout_groups=4 does not divide the environments of an actor \(6\)"),
         ({"rollout_groups": 6}, "rollout_groups=6 gives 2 unrolls a group, expected a multiple of batch_size=4"),
         ({"rollout_groups": 6, "batch_size": 1}, r"rollout_groups=6 is more than an unroll has steps \(5\)"),
-        ({"rollout_groups": 0}, "rollout_groups: expected at least 1, got 0"),
+        ({"rollout_groups": 0}, "rollout_groups=0; expected at least 1"),
     ],
 )
 def test_groups_that_do_not_fit_are_refused(changes, words):

@@ -35,7 +35,8 @@ def tiny_model(memory="srwm", seed=0, sources=("strokes",), num_layers=2, carry_
     )
     stream = StreamConfig(sources=sources, ways=WAYS, per_class=5, max_trim=0, image_size=SIZE, channels=1)
     torch.manual_seed(seed)
-    model = StreamModel(SequentialConfig(stream=stream, model=small, train=TrainConfig(carry_state_prob=carry)))
+    train = StreamTrainConfig(carry_state_prob=carry_state_prob)
+    model = StreamModel(SequentialConfig(stream=stream, model=small, train=train))
     with torch.no_grad():
         model.sequence.output_projection.weight.mul_(4)
     return model.eval()
