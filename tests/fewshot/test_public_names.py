@@ -27,14 +27,14 @@ def test_the_public_names_are_these():
     ]
     assert sorted(srwm.fewshot.__all__) == [
         "BootstrapConfig",
-        "FewShotEvaluation",
         "FewShotConfig",
+        "FewShotEvaluation",
         "FewShotModel",
+        "FewShotRecipe",
         "FewShotTrainer",
         "ModelConfig",
         "OptimizerConfig",
         "RECIPES",
-        "FewShotRecipe",
         "TaskConfig",
         "TrainConfig",
         "evaluate",

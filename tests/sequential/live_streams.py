@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from srwm.cli import main
-from srwm.sequential.config import SequentialConfig, StreamConfig
+from srwm.sequential.config import SequentialConfig, StreamConfig, StreamTrainConfig
 from srwm.sequential.loading import export_stream_model
 from srwm.sequential.model import StreamModel
 from srwm.supervised.config import ModelConfig

@@ -12,13 +12,13 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(srwm.sequential
 def test_the_public_names_are_these():
     assert sorted(srwm.sequential.__all__) == [
         "Bank",
-        "StreamEvaluation",
         "RECIPES",
-        "StreamRecipe",
         "SequentialConfig",
         "SequentialTrainer",
         "StreamConfig",
+        "StreamEvaluation",
         "StreamModel",
+        "StreamRecipe",
         "StreamTrainConfig",
         "Streams",
         "draw_streams",

@@ -6,7 +6,7 @@ from srwm.errors import InputError
 from srwm.runs.config import from_json, to_json
 from srwm.sequential.live import LiveStream
 from srwm.sequential.live.saved_state import Progress
-from srwm.sequential.live.trained_length import far_longer, may_grow, trained_length
+from srwm.sequential.live.trained_length import far_longer, may_grow
 
 from . import live_streams
 from .live_streams import answers, export_tiny, labelled_lines, pictures, tiny_model
@@ -82,7 +82,7 @@ def test_what_may_grow_are_matrices_that_change_themselves_and_never_forget(memo
 )
 def test_streams_that_went_on_in_training_count_until_they_began_anew(carry, length, first):
     model = tiny_model(carry_state_prob=carry)
-    assert trained_length(model.config) == pytest.approx(length)
+    assert model.config.trained_length == pytest.approx(length)
     found = far_longer(model)
     assert (found is None) == (first is None)
     assert found == pytest.approx(first, abs=1) if first else True

@@ -1,5 +1,6 @@
 """What a run on streams is made of: the stream, the model, the optimiser and the training."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -137,3 +138,12 @@ class SequentialConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**62:
             raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
+
+    @property
+    def trained_length(self) -> float:
+        """Steps that a stream of the training lasts until it is reset, on average; infinite if it never is.
+
+        With `train.carry_state_prob`, a stream mostly goes on where the last one ended.
+        """
+        carry = self.train.carry_state_prob
+        return self.stream.length / (1 - carry) if carry < 1 else math.inf

@@ -33,8 +33,8 @@ def model_card(config: SequentialConfig, result: Mapping[str, Any], *, licence: 
         about=f"A network that learns from a stream of images while it runs, {stream.ways} classes at a time, each "
         "label one step late.",
         rows=rows,
-        caution="Tested on classes it was not trained on. It has seen no other kind of image, and no streams longer "
-        f"than {stream.length} steps: on others, test it before you trust it.",
+        caution="Tested on classes it was not trained on. It has seen no other kind of image, and streams of "
+        f"{config.trained_length:,.0f} steps on average: on others, test it before you trust it.",
         licence=licence,
         half=half,
     )

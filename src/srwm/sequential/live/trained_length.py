@@ -4,20 +4,10 @@ import math
 
 from srwm.nn import SelfReferentialLinear
 
-from ..config import SequentialConfig
 from ..model import StreamModel
 
 FAR_LONGER = 4
 """So many times the training's streams is far longer than they were."""
-
-
-def trained_length(config: SequentialConfig) -> float:
-    """Steps that a stream of the training lasts until it begins anew, on average; infinite if it never does.
-
-    With `train.carry_state_prob`, a stream mostly goes on where the last one ended.
-    """
-    carry = config.train.carry_state_prob
-    return config.stream.length / (1 - carry) if carry < 1 else math.inf
 
 
 def may_grow(model: StreamModel) -> bool:
@@ -30,7 +20,7 @@ def may_grow(model: StreamModel) -> bool:
 
 def far_longer(model: StreamModel) -> int | None:
     """The first step of a stream that is far longer than those of the training; None where length does no harm."""
-    most = FAR_LONGER * trained_length(model.config)
+    most = FAR_LONGER * model.config.trained_length
     return math.floor(most) + 1 if may_grow(model) and math.isfinite(most) else None
 
 
@@ -38,7 +28,7 @@ def warning_of(model: StreamModel) -> str:
     """What there is to say at that step."""
     return (
         f"the stream has come to more than {FAR_LONGER} times the length that the model was trained for "
-        f"({trained_length(model.config):,.0f} steps), and nothing bounds what it changes in itself: its answers may "
+        f"({model.config.trained_length:,.0f} steps), and nothing bounds what it changes in itself: its answers may "
         "get worse until it knows nothing; train a gated recipe (as sequential-strokes-gated), or set a bound with "
         "--max-norm"
     )
