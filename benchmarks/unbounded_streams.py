@@ -37,7 +37,11 @@ MEMORIES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "srwm-gated-clipped": ("srwm", 2, {**GATED, "difference_clip": 8.0}),
     "deltanet": ("deltanet", 4, {"norm": "input"}),
     "gated-deltanet": ("gated_deltanet", 4, {"norm": "input"}),
-    **{f"titans-chunk-{chunk}": ("self_modifying_titans", 2, {"chunk": chunk}) for chunk in (1, 4, 16, 64)},
+    **{
+        f"titans-chunk-{chunk}": ("self_modifying_titans", 2, {"chunk": chunk, "value_map": "l2"})
+        for chunk in (1, 4, 16, 64)
+    },
+    "titans-chunk-64-free-values": ("self_modifying_titans", 2, {"chunk": 64}),
 }
 
 
