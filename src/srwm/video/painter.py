@@ -51,6 +51,7 @@ _PARTS: dict[str, Colour] = {
 
 _NO_MATRICES: dict[Memory, tuple[str, str]] = {
     "lstm": ("An LSTM has no learning rates:", "it remembers in its cells, and its weights stay as they are."),
+    "self_modifying_titans": ("The memories of Titans are not drawn:", "srwm inspect does not record them yet."),
     "fake_srwm": ("Fake SR has no learning rates:", "its matrices stay as they are."),
     "feed_forward": ("A feed-forward agent has no learning rates:", "its weights stay as they are."),
     "none": ("A feed-forward agent has no learning rates:", "it remembers nothing, and its weights stay as they are."),
