@@ -1,5 +1,6 @@
 """Pictures of runs on languages: up to which length each memory is right."""
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from .loading import KIND
 from .tables import read_evaluation
 
 _PANEL = (5.2, 3.4)
+_STYLES = ("-", "--", ":", "-.")
+"""Each run has the next: lines that lie on each other, at 100%, are all seen."""
 
 
 def plot_lengths(runs: Mapping[str, Path], out: Path) -> None:
@@ -26,11 +29,12 @@ def plot_lengths(runs: Mapping[str, Path], out: Path) -> None:
     """
     tested = {name: _tested(path) for name, path in runs.items()}
     figure, ((whole, along),) = new_figure(1, 2, _PANEL, sharey=True)
-    for name, found in tested.items():
+    for (name, found), style in zip(tested.items(), itertools.cycle(_STYLES), strict=False):
         lengths = [each.longest for each in found.by_length]
-        whole.plot(lengths, [100 * each.whole for each in found.by_length], label=name, marker="o", markersize=3)
+        shares = [100 * each.whole for each in found.by_length]
+        whole.plot(lengths, shares, style, label=name, marker="o", markersize=3)
         positions = [each.last for each in found.by_position]
-        along.plot(positions, [100 * each.accuracy for each in found.by_position], label=name, linewidth=1.2)
+        along.plot(positions, [100 * each.accuracy for each in found.by_position], style, label=name)
     whole.set_ylabel("%")
     whole.set_title("sequences right at every position", fontsize="medium")
     whole.set_xlabel("length of the sequence")
