@@ -43,7 +43,7 @@ def test_the_numbers_are_means_over_every_position_that_has_a_target(parts):
     numbers = one.metrics()
     assert numbers["train/loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-5)
     assert numbers["train/accuracy"] == pytest.approx(sum(right) / len(right))
-    assert numbers["train/whole_sequences"] == pytest.approx(sum(whole) / len(whole))
+    assert numbers["train/sequence_accuracy"] == pytest.approx(sum(whole) / len(whole))
 
 
 def test_the_gradient_is_that_of_the_mean_loss():
@@ -130,7 +130,7 @@ def test_parity_is_learnt():
     steps(one, range(120))
     one.metrics()
     steps(one, range(120, 140))
-    assert one.metrics()["train/whole_sequences"] > 0.95
+    assert one.metrics()["train/sequence_accuracy"] > 0.95
 
 
 def test_numbers_that_are_not_finite_stop_the_run():

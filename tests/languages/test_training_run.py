@@ -41,7 +41,7 @@ def test_the_folder_holds_all_of_the_run(whole):
     assert from_json(LanguagesConfig, folder.config) == RECIPE
     records = read_metrics(folder.metrics_path)
     assert [record["step"] for record in records] == [2, 3, 4, 6]
-    assert {"train/loss", "train/accuracy", "train/whole_sequences", "train/gradient_norm"} <= set(records[0])
+    assert {"train/loss", "train/accuracy", "train/sequence_accuracy", "train/gradient_norm"} <= set(records[0])
     assert folder.read_result() == json.loads(json.dumps(content))
     assert content["parameters"] == sum(p.numel() for p in load_tracker(path).parameters())
 

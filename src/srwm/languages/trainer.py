@@ -103,7 +103,7 @@ class LanguagesTrainer:
         return {
             "train/loss": loss / max(asked, 1),
             "train/accuracy": right / max(asked, 1),
-            "train/whole_sequences": whole / max(sequences, 1),
+            "train/sequence_accuracy": whole / max(sequences, 1),
             "train/gradient_norm": float(self._watch.grad_norm),
         }
 

@@ -93,6 +93,6 @@ def loop_options(config: LanguagesConfig, tensorboard: bool = False) -> LoopOpti
         score=None,
         items_per_step=train.batch_size,
         item="sequences",
-        shown=("train/loss", "train/accuracy", "train/whole_sequences"),
+        shown=("train/loss", "train/accuracy", "train/sequence_accuracy"),
         tensorboard=tensorboard,
     )
