@@ -25,7 +25,7 @@ help: ## Show the commands
 
 setup: $(STAMP) ## Create .venv and install the pinned packages
 
-run: $(STAMP) ## Train a small SRWM to learn new characters, and test it (a few minutes)
+run: $(STAMP) ## Train an SRWM on parity beside a DeltaNet, then one to learn new characters (a few minutes)
 	@$(BIN)/python examples/quickstart.py
 
 demo: $(STAMP) ## Teach a network your own drawings in the browser, and watch it rewrite itself

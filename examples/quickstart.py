@@ -1,15 +1,20 @@
-"""Teach a network to learn: train a small SRWM on made-up handwriting, then let it learn characters it has never seen.
+"""What self-modification is good for, in two parts of a few minutes.
 
-The network is trained on episodes: five characters, one labelled drawing of each, then questions. Afterwards what was
-trained stays as it is; what the network learns about new characters, it learns by rewriting its self-referential
-matrices as it runs. Everything is made on the spot: no download, no GPU, a few minutes on two CPU cores.
+Parity: is the number of ones so far odd? Two small networks learn it on sequences of up to 50 bits, one with a gated
+SRWM and one with a DeltaNet, and are then asked at every position of sequences of up to 10,000.
+
+New characters: a small SRWM is trained on made-up handwriting, then learns characters it has never seen. It is trained
+on episodes: five characters, one labelled drawing of each, then questions. Afterwards what was trained stays as it is;
+what the network learns about new characters, it learns by rewriting its self-referential matrices as it runs.
+
+Everything is made on the spot: no download, no GPU, a few minutes on two CPU cores.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from rich.console import Console
@@ -18,13 +23,62 @@ from rich.table import Table
 from srwm.data import ImageSet, draw_episodes, load_images
 from srwm.data.sheet import episode_sheet
 from srwm.errors import InputError, RunError
-from srwm.fewshot import FewShotModel, load_model, recipe, train_run
+from srwm.fewshot import FewShotConfig, FewShotModel, load_model, recipe, train_run
 from srwm.fewshot.evaluation import accuracy_by_shots
+from srwm.languages import recipe as language_recipe
+from srwm.languages import train_run as train_language
+from srwm.languages.plots import plot_lengths
 from srwm.runs.config import override
 from srwm.runs.metrics import read_metrics
 
 SHOTS = (1, 2, 3, 5, 8)
 """Labelled drawings of each character that the trained model is tested with; it was trained with one."""
+
+PARITY = {"gated SRWM": "parity", "DeltaNet": "parity-deltanet"}
+"""Who tracks parity: names and recipes."""
+
+
+def parity_table(results: dict[str, dict[str, Any]]) -> Table:
+    """Put the networks side by side: how many sequences of a length are right at every position."""
+    table = Table(title="Parity, right at every position")
+    for heading in ("length", *results):
+        table.add_column(heading, justify="right")
+    for rows in zip(*(result["test"]["by_length"] for result in results.values()), strict=True):
+        shortest, longest = rows[0]["shortest"], rows[0]["longest"]
+        length = f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
+        table.add_row(length, *(f"{row['whole']:.1%}" for row in rows))
+    table.caption = "; ".join(
+        f"{name}: {result['parameters']:,} parameters, {result['step']:,} steps in {result['seconds']:.0f} s"
+        for name, result in results.items()
+    )
+    return table
+
+
+def track_parity(out: Path, changes: Sequence[str], console: Console) -> None:
+    """Train both networks on parity, and show up to which length each is right."""
+    console.print(
+        "Parity: is the number of ones so far odd? Two networks read up to 50 bits and are told the\n"
+        "answer at every position. Then they read up to 10,000, two hundred times as many.\n"
+    )
+    results, folders = {}, {}
+    for name, key in PARITY.items():
+        config = override(language_recipe(key).config, ["train.test_sequences=50", *changes])
+        folder = out.with_name(f"{out.name}-{key}")
+        console.print(f"{name}:")
+        outcome, result = train_language(config, folder, device="cpu", console=console)
+        if result is None:
+            stop(console, outcome.step, folder)
+        results[name], folders[name] = result, folder
+    console.print(parity_table(results))
+    picture = folders["gated SRWM"] / "lengths.png"
+    plot_lengths(folders, picture)
+    console.print(f"{picture}: the same as a picture\n", soft_wrap=True, highlight=False)
+
+
+def stop(console: Console, step: int, folder: Path) -> NoReturn:
+    """Say where a training was stopped, and end."""
+    console.print(f"Stopped at step {step:,}; everything is saved in {folder}.", soft_wrap=True)
+    raise KeyboardInterrupt
 
 
 def accuracy_table(result: dict[str, Any], by_shots: Sequence[float], ways: int) -> Table:
@@ -85,24 +139,22 @@ def save_episode(model: FewShotModel, images: ImageSet, path: Path) -> None:
 
 
 def new_folder(parent: Path) -> Path:
-    """Name the first folder of a run that is not there yet."""
-    return next(path for number in range(1, 10**6) if not (path := parent / f"quickstart-{number}").exists())
+    """Name the first folder of a run that is not there yet, nor one of parity beside it."""
+    taken = {path.name for path in parent.glob("quickstart-*")}
+    names = (f"quickstart-{number}" for number in range(1, 10**6))
+    return parent / next(name for name in names if not taken & {name, *(f"{name}-{key}" for key in PARITY.values())})
 
 
-def run(out: Path, changes: Sequence[str]) -> None:
-    """Train, test and show."""
-    console = Console()
-    config = override(recipe("strokes-1shot").config, changes)
+def learn_characters(folder: Path, config: FewShotConfig, console: Console) -> None:
+    """Train on made-up characters, test on others and show."""
     console.print(
         "Each episode shows five made-up characters, one labelled drawing of each, and then asks.\n"
         "The network is tested on characters it has never seen: all it knows of them, it learns\n"
         "from those five drawings, by rewriting its own weights.\n"
     )
-    folder = new_folder(out)
     outcome, result = train_run(config, folder, device="cpu", console=console)
     if result is None:
-        console.print(f"Stopped at step {outcome.step:,}; everything is saved in {folder}.", soft_wrap=True)
-        raise KeyboardInterrupt
+        stop(console, outcome.step, folder)
     model = load_model(folder)
     images = load_images("strokes", "test", image_size=config.task.image_size)
     by_shots = accuracy_by_shots(model, images, config.task.ways, SHOTS, episodes=4000)
@@ -115,14 +167,23 @@ def run(out: Path, changes: Sequence[str]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example and return its exit status."""
-    parser = argparse.ArgumentParser(description="Train a small SRWM on made-up handwriting, and test it on more.")
+    parser = argparse.ArgumentParser(
+        description="Train an SRWM and a DeltaNet on parity, then a small SRWM on made-up handwriting; test them."
+    )
     parser.add_argument("--out", type=Path, default=Path("runs"), help="where the run goes (default: %(default)s)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipe strokes-1shot"
     )
+    parser.add_argument(
+        "--parity-set", action="append", default=[], metavar="KEY=VALUE", help="change the recipes of parity"
+    )
     args = parser.parse_args(argv)
+    console = Console()
     try:
-        run(args.out, args.set)
+        config = override(recipe("strokes-1shot").config, args.set)
+        folder = new_folder(args.out)
+        track_parity(folder, args.parity_set, console)
+        learn_characters(folder, config, console)
     except KeyboardInterrupt:
         return 130
     except (InputError, RunError) as error:

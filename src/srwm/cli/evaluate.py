@@ -19,7 +19,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         type=int,
         metavar="N",
         help="of each set (default: 16000; of streams 816 in each order); of an agent, on levels drawn at random "
-        "(default: each level once)",
+        "(default: each level once); of a language, sequences of each length (default: the recipe's)",
     )
     evaluate.add_argument("--shots", type=int, metavar="K", help="labelled images a class (default: the recipe's)")
     evaluate.add_argument("--source", metavar="SOURCE", help="other images than the recipe's; see `srwm data list`")

@@ -15,6 +15,7 @@ saves and stops; --resume goes on, with the same result to the last bit. On seve
   srwm train omniglot-1shot --set task.source=folder:my-images --set task.image_size=28
   srwm train omniglot-1shot --set task.source=folder:my-scans --set task.invert=true    # dark ink on light paper
   srwm train sequential-strokes
+  srwm train parity --device cpu
 """
 
 

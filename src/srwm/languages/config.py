@@ -1,0 +1,166 @@
+"""What a run on languages is made of: the task, the network, the optimiser and the training."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from srwm.nn.sequence_model import Memory
+from srwm.runs.config import at_least
+
+FILE = "file:"
+"""What the name of a task begins with that lies in a file."""
+
+MOST_LENGTH = 1_000_000
+
+
+@dataclass(frozen=True)
+class TaskConfig:
+    """What is asked, and at which lengths."""
+
+    name: str = "parity"
+    """What is asked at each position: a name that `srwm.languages.TASKS` has, sum-mod-M, or file:PATH."""
+    test_name: str | None = None
+    """Another task to test with, such as a second file; none for the same."""
+    num_symbols: int | None = None
+    """Symbols of a task in a file; others know theirs."""
+    num_classes: int | None = None
+    """Answers of a task in a file; others know theirs."""
+    shortest: int = 2
+    """Shortest sequence of the training."""
+    longest: int = 50
+    """Longest sequence of the training."""
+    same_length: bool = True
+    """Whether all sequences of a training batch are equally long: no time is lost on filling up. Where a length has
+    only one sequence (a^n b^n), lengths of their own make the batch richer."""
+    test_lengths: tuple[str, ...] = ("2-50", "51-100", "200", "500", "1000", "10000")
+    """Lengths to test at, each a range as 51-100 or one length. Where the language has none, the longest one below."""
+
+    def __post_init__(self) -> None:
+        at_least(1, shortest=self.shortest)
+        if not self.shortest <= self.longest <= MOST_LENGTH:
+            raise ValueError(f"longest={self.longest}; expected {self.shortest} (shortest) to {MOST_LENGTH:,}")
+        if not self.test_lengths:
+            raise ValueError("test_lengths is empty; expected lengths such as 51-100 or 1000")
+        for text in self.test_lengths:
+            read_range(text)
+        for name in ("num_symbols", "num_classes"):
+            value = getattr(self, name)
+            if value is None and self.name.startswith(FILE):
+                raise ValueError(f"{name} is none; a task in a file must say it")
+            if value is not None and not self.name.startswith(FILE):
+                raise ValueError(f"{name}={value}; only a task in a file may say it")
+            if value is not None:
+                at_least(2, **{name: value})
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The network that reads the sequences."""
+
+    memory: Memory = "srwm"
+    """What follows the state."""
+    hidden_size: int = 64
+    """Width."""
+    num_layers: int = 2
+    """Layers, each a memory and a feed-forward sub-layer."""
+    num_heads: int = 2
+    """Heads of each memory; must divide hidden_size."""
+    ff_size: int | None = 128
+    """Inner width of the feed-forward sub-layers; none for 4 times hidden_size."""
+    dropout: float = 0.0
+    """Dropout."""
+    memory_options: dict[str, Any] = field(default_factory=dict)
+    """Further options of the memory: key_map, forget_gates, beta_init, feature_map, max_learning_rate, ..."""
+
+    def __post_init__(self) -> None:
+        at_least(1, hidden_size=self.hidden_size, num_layers=self.num_layers, num_heads=self.num_heads)
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout={self.dropout}; expected 0 or more and less than 1")
+
+
+@dataclass(frozen=True)
+class WarmupAdamConfig:
+    """Adam with a linear warm-up, and a constant rate after it."""
+
+    learning_rate: float = 1e-3
+    """Learning rate after the warm-up."""
+    warmup_steps: int = 50
+    """Steps in which the rate grows to it."""
+    beta1: float = 0.9
+    """Adam's first decay."""
+    beta2: float = 0.999
+    """Adam's second decay."""
+    eps: float = 1e-8
+    """Adam's epsilon."""
+    clip_norm: float | None = 1.0
+    """Largest norm of the gradient; none for no clipping."""
+
+    def __post_init__(self) -> None:
+        at_least(0, learning_rate=self.learning_rate, warmup_steps=self.warmup_steps, eps=self.eps)
+        for name in ("beta1", "beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
+        if self.clip_norm is not None and self.clip_norm <= 0:
+            raise ValueError(f"clip_norm={self.clip_norm}; expected more than 0, or none")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        return self.learning_rate * min(1.0, (step + 1) / max(self.warmup_steps, 1))
+
+
+@dataclass(frozen=True)
+class LanguagesTrainConfig:
+    """How long, how much at once, and how often to look."""
+
+    batch_size: int = 64
+    """Sequences of a step, over all processes."""
+    total_steps: int = 500
+    """Steps of the training; the last weights are what a run comes to, so that no length is chosen for."""
+    log_every: int = 25
+    """Steps between two lines of metrics. Every batch is new: its accuracy is that on sequences never seen."""
+    checkpoint_every: int = 500
+    """Steps between two checkpoints."""
+    test_sequences: int = 200
+    """Sequences to test with at each of the lengths."""
+    deterministic: bool = True
+    """Whether training is bitwise reproducible on a GPU, too, at some cost in speed."""
+
+    def __post_init__(self) -> None:
+        names = ("batch_size", "total_steps", "log_every", "checkpoint_every", "test_sequences")
+        at_least(1, **{name: getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True)
+class LanguagesConfig:
+    """A recipe: everything that a run is made of."""
+
+    recipe: str = "custom"
+    """Name of the recipe that this came from."""
+    seed: int = 0
+    """Seed of the weights, the sequences and the dropout."""
+    task: TaskConfig = field(default_factory=TaskConfig)
+    """What is asked, and at which lengths."""
+    model: NetworkConfig = field(default_factory=NetworkConfig)
+    """The network."""
+    optimizer: WarmupAdamConfig = field(default_factory=WarmupAdamConfig)
+    """Adam and its learning rate."""
+    train: LanguagesTrainConfig = field(default_factory=LanguagesTrainConfig)
+    """How long, how much at once, and how often to look."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**62:
+            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
+
+
+def read_range(text: str) -> tuple[int, int]:
+    """Read lengths such as "51-100" or "200".
+
+    Raises:
+        ValueError: if they are none.
+    """
+    found = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7}))?", text)
+    if found is not None:
+        shortest, longest = int(found[1]), int(found[2] or found[1])
+        if 1 <= shortest <= longest <= MOST_LENGTH:
+            return shortest, longest
+    raise ValueError(f"{text!r} in test_lengths; expected a length as 200 or a range as 51-100, up to {MOST_LENGTH:,}")

@@ -1,0 +1,80 @@
+"""The network of languages: symbols to answers, one a position, with a state that can be carried on."""
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from srwm.errors import InputError
+from srwm.nn import SequenceModel, SequenceState
+
+from .config import LanguagesConfig
+from .registry import sizes
+
+
+class StateTracker(nn.Module):
+    """Reads a sequence of symbols, and answers at every position.
+
+    Args:
+        config: the recipe; its `task` and `model` say what the network is.
+
+    Attributes:
+        config: the recipe.
+        sequence: one-hot symbols to scores, under the contract of `srwm.nn`.
+
+    Raises:
+        ValueError: if an option does not fit.
+        InputError: if there is no such task.
+
+    Example:
+        >>> tracker = StateTracker(LanguagesConfig())
+        >>> import torch
+        >>> scores, state = tracker(torch.tensor([[1, 0, 1, 1]]))
+        >>> scores.shape
+        torch.Size([1, 4, 2])
+        >>> scores, state = tracker(torch.tensor([[1]]), state)  # goes on where it was
+    """
+
+    def __init__(self, config: LanguagesConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.num_symbols, self.num_classes = sizes(config.task)
+        model = config.model
+        self.sequence = SequenceModel(
+            self.num_symbols,
+            self.num_classes,
+            memory=model.memory,
+            hidden_size=model.hidden_size,
+            num_layers=model.num_layers,
+            num_heads=model.num_heads,
+            ff_size=model.ff_size,
+            dropout=model.dropout,
+            memory_options=model.memory_options,
+        )
+
+    def forward(
+        self, symbols: Int[Tensor, "b t"], state: SequenceState | None = None
+    ) -> tuple[Float[Tensor, "b t classes"], SequenceState]:
+        """Read parts of sequences.
+
+        Args:
+            symbols: what comes next.
+            state: what an earlier call returned; None is new.
+
+        Returns:
+            Scores (logits) of the answers at each position, and the state after the last.
+        """
+        one_hot = F.one_hot(symbols, self.num_symbols).to(next(self.parameters()).dtype)
+        scores, state = self.sequence(one_hot, state)
+        return scores, state
+
+
+def build_network(config: LanguagesConfig) -> StateTracker:
+    """Make the network of a recipe.
+
+    Raises:
+        InputError: if an option does not fit.
+    """
+    try:
+        return StateTracker(config)
+    except ValueError as error:
+        raise InputError(f"the model cannot be built: {error}") from error

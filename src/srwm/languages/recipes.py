@@ -1,0 +1,88 @@
+"""The recipes of languages: every task with every memory, in the same setting.
+
+A name is that of the task, and behind it the memory where it is not the gated SRWM.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from srwm.runs.recipes import find_recipe
+from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
+
+from .config import LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig
+from .registry import TASKS
+
+Figures = Mapping[str, float]
+"""Figures of the paper in percent, by lengths: sequences that are right at every position."""
+
+
+@dataclass(frozen=True)
+class LanguagesRecipe:
+    """A named configuration."""
+
+    config: LanguagesConfig
+    """What is run."""
+    title: str
+    """One line on what it is."""
+    figures: Figures = field(default_factory=dict)
+    """What the paper measured."""
+
+    @property
+    def paper(self) -> float | None:
+        """What the paper reports, in percent: the mean over its two ranges of lengths."""
+        return sum(self.figures.values()) / len(self.figures) if self.figures else None
+
+
+def recipe(name: str) -> LanguagesRecipe:
+    """Look up a recipe.
+
+    Raises:
+        InputError: if there is none of this name, with the nearest one.
+    """
+    return find_recipe(name, RECIPES)
+
+
+_MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "": ("a gated SRWM", GATED),
+    # As the paper on formal languages has it.
+    "-srwm": ("an SRWM", {"num_heads": 4, "memory_options": {"beta_init": -1.0, "query_init_scale": 0.01}}),
+    "-deltanet": ("a DeltaNet", {**DELTANET, "num_heads": 4}),
+    "-gated-deltanet": ("a gated DeltaNet", {**GATED_DELTANET, "num_heads": 4}),
+    # Rates up to 2 let a write turn the sign of what stood there.
+    "-negative-deltanet": (
+        "a gated DeltaNet with rates up to 2",
+        {**GATED_DELTANET, "num_heads": 4, "memory_options": {"max_learning_rate": 2.0}},
+    ),
+    "-lstm": ("an LSTM", {"memory": "lstm"}),
+    "-feed-forward": ("a network without memory", {"memory": "feed_forward"}),
+}
+
+# Irie, Csordas and Schmidhuber, EMNLP 2023, table 1: 100% in both ranges of lengths, SRWM and LSTM alike.
+_SOLVED_IN_THE_PAPER = ("parity", "aa-star", "abab-star", "anbn", "anbncn", "shuffle-2")
+_SOLVED: Figures = {"2-50": 100.0, "51-100": 100.0}
+
+# Right at the lengths of their training after 500 steps of the gated SRWM; counting and brackets were not.
+_QUICK = ("parity", "aa-star", "abab-star", "sum-mod-3")
+
+# A length of these has only one sequence.
+_OWN_LENGTHS = ("anbn", "anbncn")
+
+
+def _recipes() -> dict[str, LanguagesRecipe]:
+    found = {}
+    for name, task in TASKS.items():
+        for ending, (memory, options) in _MEMORIES.items():
+            config = LanguagesConfig(
+                recipe=name + ending,
+                task=TaskConfig(name=name, same_length=name not in _OWN_LENGTHS),
+                model=replace(NetworkConfig(), **options),
+                train=LanguagesTrainConfig(total_steps=500 if name in _QUICK else 2000),
+            )
+            figures = _SOLVED if ending in ("-srwm", "-lstm") and name in _SOLVED_IN_THE_PAPER else {}
+            found[name + ending] = LanguagesRecipe(config, f"{task.title}; {memory}", figures)
+    return found
+
+
+RECIPES: dict[str, LanguagesRecipe] = _recipes()
+"""All recipes of languages by name."""

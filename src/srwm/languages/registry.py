@@ -1,0 +1,68 @@
+"""Every task by name; one of your own is added with `register_task`."""
+
+import re
+from pathlib import Path
+
+from srwm.errors import InputError
+from srwm.runs.suggestions import did_you_mean
+
+from .config import FILE, TaskConfig
+from .context_free import context_free_tasks
+from .file_task import file_task
+from .regular import regular_tasks, sum_modulo
+from .tasks import Task
+
+TASKS: dict[str, Task] = {task.name: task for task in (*regular_tasks(), *context_free_tasks())}
+"""All tasks that have a name; there is a sum modulo every other number besides."""
+
+_MOST_MODULUS = 10_000
+
+
+def register_task(task: Task) -> None:
+    """Let configurations of this process name a task of your own.
+
+    Raises:
+        InputError: if the name is taken.
+    """
+    if task.name in TASKS or task.name.startswith(FILE):
+        raise InputError(f"there is a task {task.name!r} already; choose another name")
+    TASKS[task.name] = task
+
+
+def find_task(config: TaskConfig, *, test: bool = False) -> Task:
+    """Find the task of a recipe, or read its file.
+
+    Args:
+        config: what the recipe says of it.
+        test: whether sequences to test with are asked for; a file may have another one for them.
+
+    Raises:
+        InputError: if there is none of this name, with the nearest one, or the file is none.
+    """
+    name = config.test_name if test and config.test_name is not None else config.name
+    if name.startswith(FILE):
+        assert config.num_symbols is not None
+        assert config.num_classes is not None
+        return file_task(name, Path(name.removeprefix(FILE)), config.num_symbols, config.num_classes)
+    if name in TASKS:
+        return TASKS[name]
+    modulus = re.fullmatch(r"sum-mod-([0-9]{1,5})", name)
+    if modulus is None or not 2 <= int(modulus[1]) <= _MOST_MODULUS:
+        listed = ", ".join(TASKS)
+        raise InputError(
+            f"there is no task {name!r}{did_you_mean(name, TASKS)}; expected {FILE}PATH, sum-mod-M with M from 2 to "
+            f"{_MOST_MODULUS:,}, or one of {listed}"
+        )
+    return sum_modulo(int(modulus[1]))
+
+
+def sizes(config: TaskConfig) -> tuple[int, int]:
+    """The number of symbols and of answers, which the network must know; no file is read for it.
+
+    Raises:
+        InputError: if there is no such task.
+    """
+    if config.num_symbols is not None and config.num_classes is not None:
+        return config.num_symbols, config.num_classes
+    task = find_task(config)
+    return len(task.symbols), task.num_classes

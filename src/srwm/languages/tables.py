@@ -1,0 +1,61 @@
+"""Results of languages as tables for a terminal, ours beside the paper's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from srwm.runs.results import read_part
+
+from .evaluation import LanguagesEvaluation
+from .recipes import Figures
+
+
+def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
+    """What a run came to.
+
+    Args:
+        result: the content of `result.json`.
+        figures: what the paper measured; empty if it did not.
+    """
+    title = f"{result['recipe']}, seed {result['seed']}"
+    about = {
+        "steps": f"{result['step']:,}",
+        "parameters": f"{result['parameters']:,}",
+        "seconds": f"{result['seconds']:,.0f}",
+    }
+    if result["test"] is not None:
+        table = evaluation_table(title, read_evaluation(result["test"]), figures)
+        table.caption = "; ".join(f"{name} {value}" for name, value in about.items())
+        return table
+    table = Table("measure", title=escape(title))
+    table.add_column("value", justify="right")
+    for name, value in about.items():
+        table.add_row(name, value)
+    return table
+
+
+def evaluation_table(title: str, tested: LanguagesEvaluation, figures: Figures) -> Table:
+    """Percent of right sequences and positions by length, with the paper's beside ours where there is one."""
+    table = Table(title=escape(title))
+    table.add_column("length", justify="right")
+    table.add_column("sequences", justify="right")
+    table.add_column("right at every position", justify="right")
+    if figures:
+        table.add_column("paper", justify="right")
+    table.add_column("right positions", justify="right")
+    for each in tested.by_length:
+        paper = [f"{figures[each.lengths]:.1f}%" if each.lengths in figures else ""] if figures else []
+        length = f"{each.shortest:,}" if each.shortest == each.longest else f"{each.shortest:,} to {each.longest:,}"
+        table.add_row(length, f"{each.sequences:,}", f"{each.whole:.1%}", *paper, f"{each.positions:.1%}")
+    return table
+
+
+def read_evaluation(test: Mapping[str, Any]) -> LanguagesEvaluation:
+    """Make an evaluation from what stands under "test" in `result.json`.
+
+    Raises:
+        InputError: if it is something else.
+    """
+    return read_part(LanguagesEvaluation, test, "test")
