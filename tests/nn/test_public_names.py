@@ -22,6 +22,8 @@ def test_the_public_names_are_these():
             "LSTM",
             "LSTMState",
             "LayerContractError",
+            "Memory",
+            "MemoryEntry",
             "NoState",
             "SRDeltaNet",
             "SRDeltaNetState",
@@ -35,8 +37,12 @@ def test_the_public_names_are_these():
             "State",
             "TitansState",
             "check_layer",
+            "find_memory",
+            "known_memory",
             "map_state",
+            "memory_names",
             "named_tensors",
+            "register_memory",
         ]
     )
 

@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory
 from srwm.video import Painter
 from srwm.video._canvas import Canvas
 from srwm.video.painter import _BARS, _CHOSEN, _GAIN, _GAME, _INK, _LOSS, _NO_MATRICES, _PARTS

@@ -24,6 +24,7 @@ from .fake_srwm import FakeSRWM
 from .feed_forward import FeedForward
 from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
+from .registry import Memory, MemoryEntry, find_memory, known_memory, memory_names, register_memory
 from .self_modifying_titans import SelfModifyingTitans
 from .self_referential_linear import SelfReferentialLinear
 from .sequence_model import SequenceModel
@@ -42,6 +43,8 @@ __all__ = [
     "GatedDeltaNet",
     "LSTMState",
     "LayerContractError",
+    "Memory",
+    "MemoryEntry",
     "NoState",
     "SRDeltaNet",
     "SRDeltaNetState",
@@ -54,6 +57,10 @@ __all__ = [
     "State",
     "TitansState",
     "check_layer",
+    "find_memory",
+    "known_memory",
     "map_state",
+    "memory_names",
     "named_tensors",
+    "register_memory",
 ]

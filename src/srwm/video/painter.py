@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory
 from srwm.rl.procgen import ACTIONS
 
 from ._canvas import Box, Canvas, Colour

@@ -11,7 +11,7 @@ from jaxtyping import Float32, UInt8
 
 from srwm.errors import InputError, RunError
 from srwm.inspect import MatrixRecord, Recorder
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory
 from srwm.rl.agent import Agent, PolicyOutput
 from srwm.rl.procgen import Distribution, PoolOptions, VideoPool
 
