@@ -21,6 +21,7 @@ from .block import Block
 from .check import LayerContractError, check_layer
 from .deltanet import DeltaNet
 from .fake_srwm import FakeSRWM
+from .fast_matrix import FastCall, FastMatrix, FastStep, MatrixKind
 from .feed_forward import FeedForward
 from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
@@ -39,10 +40,14 @@ __all__ = [
     "DeltaNet",
     "DeltaNetState",
     "FakeSRWM",
+    "FastCall",
+    "FastMatrix",
+    "FastStep",
     "FeedForward",
     "GatedDeltaNet",
     "LSTMState",
     "LayerContractError",
+    "MatrixKind",
     "Memory",
     "MemoryEntry",
     "NoState",

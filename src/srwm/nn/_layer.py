@@ -1,5 +1,6 @@
 """The one contract of every sequence layer."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
@@ -10,6 +11,7 @@ from srwm.ops.checks import check_reset, check_tensor
 
 from ._arguments import check_input, check_positive
 from ._state import map_state
+from .fast_matrix import FastCall, FastMatrix, FastStep
 
 LayerState = TypeVar("LayerState")
 
@@ -18,7 +20,8 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
     """A layer that reads a sequence and carries a state: `y, state = layer(x, state, reset=is_first)`.
 
     Subclasses define `forward` and `initial_state`; `step` is derived. They keep no state on `self`, and change no
-    argument. `srwm.nn.check_layer` tells whether a layer keeps the contract.
+    argument. `srwm.nn.check_layer` tells whether a layer keeps the contract. One that changes matrices can say which
+    (`fast_matrices`, `fast_call`, `fast_steps`), so that `srwm.inspect` records it.
 
     Args:
         input_size: features of `x`.
@@ -105,6 +108,32 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
     ) -> LayerState:
         """Return the state of `batch_size` new episodes: zeros, by default where and as the layer keeps its states."""
         raise NotImplementedError
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the matrices that the heads of the layer change; none by default."""
+        return ()
+
+    def fast_call(self, x: Tensor, state: LayerState | None, reset: Tensor | None, output: Any) -> FastCall:
+        """Say what a call of the layer fed to the matrix that it runs itself.
+
+        Args:
+            x: the input of the call [b, t, input_size].
+            state: its state; None is new.
+            reset: its resets, bool [b, t].
+            output: what it returned, y and the state.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no fast_call; it runs no matrix of its own")
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute what `fast_call` returned once more, step by step, in plain operators.
+
+        Args:
+            call: for some of its rows and heads, in the dtype that the recurrence runs in.
+
+        Yields:
+            What the matrix read and wrote in each step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no fast_steps; it runs no matrix of its own")
 
     def check_inputs(self, x: Tensor, reset: Tensor | None) -> None:
         """Refuse inputs that do not fit, with a sentence that names the argument."""
