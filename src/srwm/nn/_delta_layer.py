@@ -9,6 +9,7 @@ from srwm.ops import Backend, delta_rule
 from srwm.ops.checks import is_number, state_dtype
 
 from ._arguments import check_heads, check_state_part, check_state_type, check_word
+from ._layer import SequenceLayer
 from ._residual import Norm, ResidualLayer
 from ._state import DeltaNetState
 from .delta_heads import DeltaHeads, ForgetGate, read_delta_heads, split_delta_heads
@@ -90,6 +91,10 @@ class DeltaLayer(ResidualLayer[DeltaNetState]):
     def read_heads(self, x: Tensor, state: DeltaNetState | None) -> Tensor:
         """Project and read, each input after its own write, which is then forgotten."""
         return read_delta_heads(self.split_heads(self.projection(x)), self._fast_weight(state, x)).flatten(-2)
+
+    def portable(self) -> SequenceLayer[DeltaNetState]:
+        """Return the same layer on the reference."""
+        return self.with_backend("reference")
 
     def fast_matrices(self) -> tuple[FastMatrix, ...]:
         """Describe the fast weights."""

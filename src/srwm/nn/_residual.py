@@ -106,6 +106,14 @@ class ResidualLayer(SequenceLayer[LayerState]):
         )
         return self._state(memory, recent)
 
+    def state_parts(self, state: LayerState) -> tuple[Tensor, ...]:
+        """Give the parts of the state of the heads; what a convolution saw last was not learnt."""
+        return self.heads_parts(cast(LayerState, state.memory) if isinstance(state, ConvolvedState) else state)
+
+    def heads_parts(self, state: LayerState) -> tuple[Tensor, ...]:
+        """Cut the state of the heads into its parts; see `SequenceLayer.state_parts`."""
+        return super().state_parts(state)
+
     def fast_call(self, x: Tensor, state: Any, reset: Tensor | None, output: Any) -> FastCall:
         """Say what a call fed to the matrix of the heads; see `SequenceLayer.fast_call`."""
         inputs, memory, _recent = self._convolved(self._inputs_and_skip(x, reset)[0], state, reset)

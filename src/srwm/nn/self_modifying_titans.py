@@ -12,6 +12,7 @@ from srwm.ops import Backend, delta_rule
 from srwm.ops.checks import check_forget_range, state_dtype
 
 from ._arguments import check_heads, check_memory, check_positive, check_state_part, check_state_type, check_word
+from ._layer import SequenceLayer
 from ._residual import Norm, ResidualLayer
 from ._state import TitansState
 from .delta_heads import ForgetGate, decay_of
@@ -208,6 +209,14 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
             return torch.einsum("bnhd,hde->bnhe", queries, weight).flatten(-2)
         matrix = (weight + state.change[..., : self.head_dim]).to(queries.dtype)
         return torch.einsum("bnhd,bhde->bnhe", queries, matrix).flatten(-2)
+
+    def heads_parts(self, state: TitansState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix; the snapshot is an earlier one."""
+        return tuple(state.change.split(self.columns, dim=-1))
+
+    def portable(self) -> SequenceLayer[TitansState]:
+        """Return the same layer on the reference."""
+        return self.with_backend("reference")
 
     def fast_matrices(self) -> tuple[FastMatrix, ...]:
         """Describe the memory: it changes by itself, and is read before it does."""

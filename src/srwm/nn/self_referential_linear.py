@@ -197,6 +197,14 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
             steps=torch.zeros(batch_size, device=device, dtype=torch.int64),
         )
 
+    def state_parts(self, state: SelfReferentialState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix."""
+        return tuple(state.change.split(self.columns, dim=-1))
+
+    def portable(self) -> SequenceLayer[SelfReferentialState]:
+        """Return the same layer on the reference."""
+        return self.with_backend("reference")
+
     def fast_matrices(self) -> tuple[FastMatrix, ...]:
         """Describe the matrix."""
         parts: tuple[MatrixPart, ...] = ("y", "q", "k", "beta", "forget")

@@ -145,6 +145,11 @@ class SequenceModel(SequenceLayer[SequenceState]):
             tuple(cast(Block, layer).initial_state(batch_size, device, dtype) for layer in self.layers)
         )
 
+    def state_parts(self, state: SequenceState) -> tuple[Tensor, ...]:
+        """Give the parts of the state of every layer, first layer first."""
+        pairs = zip(self.layers, self._layer_states(state), strict=True)
+        return tuple(part for layer, each in pairs for part in cast(Block, layer).state_parts(each))
+
     def _layer_states(self, state: SequenceState | None) -> tuple[Any, ...]:
         check_state_type(state, SequenceState)
         if state is None:

@@ -95,6 +95,10 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
         heads = self.split_heads(self.self_referential.read(x, slow))
         return read_delta_heads(heads, fast_weight).flatten(-2)
 
+    def heads_parts(self, state: SRDeltaNetState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix, and the fast weights."""
+        return *self.self_referential.state_parts(state.slow), state.fast_weight
+
     def fast_matrices(self) -> tuple[FastMatrix, ...]:
         """Describe the self-referential matrix, which the linear layer inside runs, and the fast weights."""
         (slow,) = self.self_referential.fast_matrices()

@@ -122,6 +122,10 @@ class SRWM(ResidualLayer[SelfReferentialState]):
         """Read the self-referential heads."""
         return self.self_referential.read(self._project(x), state)
 
+    def heads_parts(self, state: SelfReferentialState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix."""
+        return self.self_referential.state_parts(state)
+
     def fast_matrices(self) -> tuple[FastMatrix, ...]:
         """Describe the self-referential matrix, which the linear layer inside runs."""
         return self.self_referential.fast_matrices()
