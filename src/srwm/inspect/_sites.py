@@ -19,8 +19,10 @@ def find_matrices(model: nn.Module) -> list[FastMatrix]:
     Example:
         >>> from srwm.nn import SequenceModel
         >>> model = SequenceModel(5, memory="sr_deltanet", hidden_size=8, num_heads=2, num_layers=1)
-        >>> [(matrix.name, matrix.kind) for matrix in find_matrices(model)]
-        [('layers.0.memory/slow', 'self_referential'), ('layers.0.memory/fast', 'delta_rule')]
+        >>> for matrix in find_matrices(model):
+        ...     print(matrix.name, matrix.kind)
+        layers.0.memory/slow self_referential
+        layers.0.memory/fast delta_rule
     """
     found: list[FastMatrix] = []
     told: set[nn.Module] = set()

@@ -1,7 +1,7 @@
 """The recurrences once more, step by step, with everything in between: the lines of `srwm.ops.*.reference`."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -9,7 +9,6 @@ from torch import Tensor
 from srwm.ops.self_referential.options import Options, column_widths
 from srwm.ops.self_referential.reference import map_key, spread_gates, spread_rates
 
-from .delta_heads import DeltaHeads
 from .fast_matrix import FastCall, FastStep
 
 
@@ -57,7 +56,9 @@ def delta_rule_steps(call: FastCall) -> Iterator[FastStep]:
         yield FastStep(q[:, t], y, q[:, t], k[:, t], rate, forget, write, change)
 
 
-def delta_rule_call(heads: DeltaHeads, before: Tensor | None, after: Tensor, reset: Tensor | None) -> FastCall:
+def delta_rule_call(
+    heads: Sequence[Tensor | None], before: Tensor | None, after: Tensor, reset: Tensor | None
+) -> FastCall:
     """The call for `delta_rule_steps` of a layer whose fast weights begin from nothing.
 
     Args:

@@ -64,9 +64,9 @@ class SequenceModel(SequenceLayer[SequenceState]):
     ) -> None:
         check_positive(hidden_size=hidden_size)
         check_positive(most=MOST_LAYERS, num_layers=num_layers)
-        options = dict(memory_options or {})
         entry = None if callable(memory) else find_memory(memory)
-        _check_options(memory if isinstance(memory, str) else None, entry, options)
+        name = memory if isinstance(memory, str) else None
+        options = _checked_options(name, entry, dict(memory_options or {}))
         layout = "blocks" if entry is None else entry.layout
         width = input_size if layout == "input" else hidden_size
         super().__init__(input_size, width if output_size is None else output_size)
@@ -159,8 +159,11 @@ class SequenceModel(SequenceLayer[SequenceState]):
         return state.layers
 
 
-def _check_options(memory: str | None, entry: MemoryEntry | None, options: dict[str, Any]) -> None:
-    """Refuse options that the memory does not have, and those that are arguments of the model itself."""
+def _checked_options(memory: str | None, entry: MemoryEntry | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse options that the memory does not have, and those that are arguments of the model itself.
+
+    Where an option is a number with a fraction, a whole number becomes one: on the command line `1` may stand for it.
+    """
     known = {} if entry is None else entry.options
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -168,6 +171,7 @@ def _check_options(memory: str | None, entry: MemoryEntry | None, options: dict[
         raise ValueError(f"memory_options has {', '.join(unknown)}; {name} takes {', '.join(known) or 'no options'}")
     for name, value in options.items():
         _check_number(name, value, known[name])
+    return {name: float(value) if known[name] is float else value for name, value in options.items()}
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:
