@@ -59,11 +59,6 @@ def module(tmp_path, monkeypatch):
     sys.modules.pop("somebodys_layers", None)
 
 
-@pytest.fixture
-def no_names_are_left(monkeypatch):
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
-
-
 class Patient(SRWM):
     """A layer of the user's own."""
 
@@ -110,7 +105,6 @@ def test_a_stateless_memory_has_no_tensors_in_its_state():
         assert is_empty == find_memory(name).is_stateless, name
 
 
-@pytest.mark.usefixtures("no_names_are_left")
 def test_a_registered_layer_is_made_by_its_name():
     register_memory("patient", Patient, summary="an SRWM of our own")
     model = SequenceModel(5, 3, memory="patient", memory_options={"forget_gates": 2}, dropout=0.1, **SMALL)
@@ -120,7 +114,6 @@ def test_a_registered_layer_is_made_by_its_name():
     assert find_memory("patient").title == "Patient"
 
 
-@pytest.mark.usefixtures("no_names_are_left")
 def test_a_name_stands_for_one_layer():
     register_memory("patient", Patient, summary="an SRWM of our own")
     register_memory("patient", Patient, summary="an SRWM of our own")
@@ -131,14 +124,13 @@ def test_a_name_stands_for_one_layer():
     assert find_memory("srwm").layer is SRWM
 
 
-@pytest.mark.usefixtures("no_names_are_left")
 @pytest.mark.parametrize("name", ["", "My Layer", "Patient", "a:B", "a.b"])
 def test_what_is_no_name_is_not_registered(name):
     with pytest.raises(InputError, match="expected a word of small letters, digits and underscores"):
         register_memory(name, Patient, summary="an SRWM of our own")
 
 
-@pytest.mark.usefixtures("no_names_are_left", "as_installed")
+@pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("layer", [torch.nn.Linear, SRWM(8, 2), lambda size: SRWM(size, 2)])
 def test_only_classes_of_layers_are_registered(layer):
     with pytest.raises(InputError, match=r"is no class of a layer; expected a subclass of srwm\.nn\.SequenceLayer"):
