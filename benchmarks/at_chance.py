@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.data import load_images
-from srwm.nn import SequenceModel
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory, SequenceModel
 from srwm.vision import Conv4
 
 WAYS, FEATURES, BATCH_SIZE, QUERIES = 5, 32, 16, 15

@@ -10,22 +10,12 @@ from fewshot import tiny as few_shot_tiny
 from rl.toy_envs import toy_config
 from sequential import tiny as stream_tiny
 from srwm.fewshot import FewShotModel
-from srwm.nn import LSTM, SRWM, FakeSRWM, SequenceModel, SRDeltaNet
+from srwm.nn import LSTM, SRWM, FakeSRWM, SequenceModel, SRDeltaNet, memory_names
 from srwm.rl.agent import Agent
 from srwm.sequential import StreamModel
 from srwm.vision import BatchNorm
 
-MEMORIES = (
-    "srwm",
-    "deltanet",
-    "gated_deltanet",
-    "sr_deltanet",
-    "self_modifying_titans",
-    "fake_srwm",
-    "lstm",
-    "feed_forward",
-    "none",
-)
+MEMORIES = memory_names()
 
 GATED = {"forget_gates": 2, "key_map": "l2", "difference_clip": 1.0, "input_projection": True, "forget_bias": -1.0}
 """Every option of a gated SRWM; it forgets so much that it shows within a few steps."""

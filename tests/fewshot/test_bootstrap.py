@@ -11,15 +11,16 @@ from torch.nn import functional as F
 
 from srwm.errors import InputError
 from srwm.fewshot import BootstrapConfig, FewShotTrainer, train_run
-from srwm.fewshot.bootstrap import Labelled, bootstrapped_loss, divergence, state_distance, sub_matrices
+from srwm.fewshot.bootstrap import Labelled, bootstrapped_loss, divergence, state_distance
 from srwm.fewshot.training_run import loop_options
+from srwm.nn import find_memory, memory_names
 from srwm.runs.metrics import read_metrics
 from srwm.supervised.network import to_unit
 
 from .test_trainer import gradients, steps
 from .tiny import CPU, assert_equal_weights, config, fingerprint, image_set, model, trainer, weights, write_images
 
-MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "lstm"]
+MEMORIES = [name for name in memory_names() if not find_memory(name).is_stateless]
 ON = BootstrapConfig(future_shots=2)
 TASK = {"task": {"shots": 2, "queries": 3}, "bootstrap": ON}
 
@@ -99,12 +100,20 @@ def test_the_loss_on_weights_is_the_sum_of_the_mean_squares_of_the_sub_matrices_
 
 
 @pytest.mark.parametrize(
-    ("memory", "number"), [("srwm", 4), ("deltanet", 1), ("gated_deltanet", 1), ("sr_deltanet", 5), ("lstm", 2)]
+    ("memory", "number"),
+    [
+        ("srwm", 4),
+        ("deltanet", 1),
+        ("gated_deltanet", 1),
+        ("sr_deltanet", 5),
+        ("self_modifying_titans", 5),
+        ("lstm", 2),
+    ],
 )
 def test_every_memory_has_its_parts_and_the_whole_state_is_in_them(memory, number):
     network = model(model={"memory": memory, "num_layers": 1, "memory_options": {}})
     state = network.learn_features(*inputs(network)[0])
-    parts = sub_matrices(network.sequence, state)
+    parts = network.sequence.state_parts(state)
     assert len(parts) == number
     assert state_distance(network.sequence, state, state) == 0
     shifted = network.learn_features(*inputs(network, seed=1)[0])
@@ -115,14 +124,14 @@ def test_every_memory_has_its_parts_and_the_whole_state_is_in_them(memory, numbe
 def test_what_a_convolution_saw_last_is_no_part(memory, number):
     network = model(model={"memory": memory, "num_layers": 1, "memory_options": {"convolution": 4}})
     state = network.learn_features(*inputs(network)[0])
-    parts = sub_matrices(network.sequence, state)
+    parts = network.sequence.state_parts(state)
     assert len(parts) == number
     assert sum(part.numel() for part in parts) == state.layers[0].memory[0].numel()
 
 
 def test_one_learning_rate_for_all_columns_is_split_off_too():
     network = model(model={"memory_options": {"learning_rates": 1}})
-    parts = sub_matrices(network.sequence, network.learn_features(*inputs(network)[0]))
+    parts = network.sequence.state_parts(network.learn_features(*inputs(network)[0]))
     assert [part.shape[-1] for part in parts] == [4, 4, 4, 1]
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import sys
 
 import pytest
 import safetensors.torch
@@ -123,6 +124,59 @@ def test_a_model_beyond_all_bounds_is_refused_before_it_is_made(exported, memory
     with pytest.raises(InputError, match=sentence):
         load_model(exported)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kilobytes
+
+
+OWN = """
+from srwm.nn import SRWM
+
+class Mine(SRWM):
+    pass
+
+class NoLayer:
+    pass
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """A module with a layer, as somebody may have installed it."""
+    (tmp_path / "own_layers.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "own_layers"
+    sys.modules.pop("own_layers", None)
+
+
+def test_a_layer_of_ones_own_stands_in_the_model_and_is_imported_again(own_module, tmp_path):
+    network = model(model={"memory": f"{own_module}:Mine"})
+    export_model(network, tmp_path / "model", half=False, measured={}, card="")
+    said = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert said["config"]["model"]["memory"] == "own_layers:Mine"
+    sys.modules.pop(own_module)
+    found = load_model(tmp_path / "model")
+    assert type(found.sequence.layers[0].memory).__name__ == "Mine"
+    assert own_module in sys.modules
+    assert_equal_weights(weights(found), weights(network))
+
+
+@pytest.mark.parametrize(
+    ("memory", "sentence"),
+    [
+        ("srmw", "model.memory is 'srmw'; expected one of srwm, .*; did you mean 'srwm'?"),
+        ("../own_layers:Mine", "expected one of srwm, .*or package.module:Class for a layer of your own"),
+        ("own_layers.Mine", "expected one of srwm, .*or package.module:Class for a layer of your own"),
+        ("own_layers:Mine()", "expected one of srwm, .*or package.module:Class for a layer of your own"),
+        ("own_layers:NoLayer", "is no class of a layer; expected a subclass of srwm.nn.SequenceLayer"),
+        ("own_layers:Yours", "own_layers has no Yours"),
+        ("nobodys_layers:Mine", "nobodys_layers cannot be imported"),
+        ("os:system", "os is of Python's standard library"),
+    ],
+)
+def test_a_model_names_a_layer_of_an_installed_module_or_is_refused(exported, own_module, memory, sentence):
+    values = json.loads((exported / "model.json").read_text())["config"]
+    values["model"].update(memory=memory)
+    change(exported, config=values)
+    with pytest.raises(InputError, match=sentence):
+        load_model(exported)
 
 
 @pytest.mark.parametrize("file", ["model.json", "weights.safetensors"])

@@ -6,10 +6,11 @@ import torch
 from srwm.data import draw_episodes
 from srwm.fewshot import FewShotModel
 from srwm.fewshot.model import evaluating, to_unit
+from srwm.nn import find_memory, memory_names
 
 from .tiny import SIZE, config, image_set, model, pictures
 
-MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans", "fake_srwm", "lstm"]
+MEMORIES = [name for name in memory_names() if find_memory(name).layer is not None]
 
 
 def episode(batch_size=2, ways=3, queries=2):

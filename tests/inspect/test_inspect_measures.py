@@ -33,12 +33,15 @@ def test_the_public_names_are_these():
         "Recorder",
         "answer_gradients",
         "attribute",
+        "find_matrices",
         "inspect_call",
     ]
 
 
-def test_the_example_in_the_docstring_runs():
-    assert doctest.testmod(srwm.inspect.recorder).failed == 0
+@pytest.mark.parametrize("module", [srwm.inspect.recorder, srwm.inspect._sites])
+def test_the_example_in_the_docstring_runs(module):
+    found = doctest.testmod(module)
+    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 def test_effective_rank_of_matrices_that_are_known():

@@ -53,7 +53,7 @@ def test_a_single_step_of_a_single_head_can_be_drawn(plot, tmp_path):
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-@pytest.mark.parametrize("name", ["linear, gated", "srwm, gated"])
+@pytest.mark.parametrize("name", ["linear, gated", "srwm, gated", "titans, chunks of 3"])
 def test_pictures_of_gated_layers_are_drawn(plot, name, tmp_path):
     plot(inspected(name, 9), tmp_path / "picture.png")
     assert len(np.unique(pixels(tmp_path / "picture.png").reshape(-1, 3), axis=0)) > 20

@@ -8,7 +8,7 @@ from watched_layers import CHANGING, LAYERS, SIZE, changes, inputs, resets
 from srwm.errors import InputError
 from srwm.inspect import Recorder, inspect_call
 from srwm.nn import SRWM, DeltaNet, SelfReferentialLinear, SequenceModel
-from srwm.nn.feature_maps import activate_input
+from srwm.nn.feature_maps import activate_input, apply_feature_map
 
 
 def close(a, b, tolerance=1e-10):
@@ -59,6 +59,35 @@ def test_outputs_queries_keys_and_rates_follow_the_equations_at_each_step(name):
         grown = before + torch.einsum("bhd,bhm->bhdm", record.key[:, t], record.write[:, t])
         assert close(record.change[:, t], grown)
         before = record.change[:, t]
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if "linear" not in name])
+def test_the_layer_puts_out_what_its_projection_makes_of_the_last_matrix(name):
+    layer, x, reset = LAYERS[name](), inputs(), resets()
+    with torch.no_grad(), Recorder(layer) as recorder:
+        y, _ = layer(x, reset=reset)
+    *_, record = recorder.finish()
+    skip = layer.norm(x) if layer.norm_place == "residual" else x
+    assert close(skip + layer.out_projection(record.y.flatten(-2)), y)
+
+
+@pytest.mark.parametrize("name", ["titans", "titans, chunks of 3"])
+def test_keys_values_and_rates_of_titans_are_those_of_the_matrix_that_began_the_chunk(name):
+    layer, x = LAYERS[name](), inputs()
+    with torch.no_grad(), Recorder(layer) as recorder:
+        layer(x)
+    (record,) = recorder.finish()
+    z = layer.norm(x).unflatten(-1, (2, -1))
+    changes = torch.cat([torch.zeros_like(record.change[:, :1]), record.change], dim=1)
+    for t in range(7):
+        stale = layer.weight + changes[:, t - t % layer.chunk]
+        _, k, v, rate, gate = torch.einsum("bhd,bhdm->bhm", z[:, t], stale).split(layer.columns, dim=-1)
+        assert close(record.key[:, t], apply_feature_map(k, "l2", 0.0))
+        if layer.value_map == "none":
+            assert close(record.query[:, t], v)
+        assert close(record.beta[:, t], rate.sigmoid())
+        shares = layer.forget_min + (layer.forget_max - layer.forget_min) * (gate + layer.forget_bias).sigmoid()
+        assert close(record.forget[:, t], shares)
 
 
 @pytest.mark.parametrize("name", ["linear, gated", "srwm, gated"])

@@ -2,7 +2,16 @@
 
 import torch
 
-from srwm.nn import SRWM, ConvolvedState, DeltaNet, FakeSRWM, GatedDeltaNet, SelfReferentialLinear, SRDeltaNet
+from srwm.nn import (
+    SRWM,
+    ConvolvedState,
+    DeltaNet,
+    FakeSRWM,
+    GatedDeltaNet,
+    SelfModifyingTitans,
+    SelfReferentialLinear,
+    SRDeltaNet,
+)
 
 SIZE = 8
 F64 = {"dtype": torch.float64}
@@ -32,6 +41,9 @@ LAYERS = {
         SIZE, 2, feature_map="softmax", forget_max=0.9, forget_bias=0.0, max_learning_rate=2.0, **F64, **o
     ),
     "sr_deltanet": lambda **o: SRDeltaNet(SIZE, 2, **F64, **o),
+    "titans": lambda **o: SelfModifyingTitans(SIZE, 2, forget_max=0.5, forget_bias=-1.0, **F64, **o),
+    "titans, chunks of 3": lambda **o: SelfModifyingTitans(SIZE, 2, chunk=3, value_map="l2", **F64, **o),
+    "titans, convolved": lambda **o: SelfModifyingTitans(SIZE, 2, chunk=2, convolution=3, **F64, **o),
 }
 CHANGING = tuple(LAYERS)
 LAYERS["fake_srwm"] = lambda: FakeSRWM(SIZE, 2, **F64)

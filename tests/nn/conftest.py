@@ -6,6 +6,8 @@ import jaxtyping
 import pytest
 import torch
 
+from srwm.nn import registry
+
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
@@ -35,3 +37,9 @@ def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
     yield
     torch.compiler.reset()
+
+
+@pytest.fixture(autouse=True)
+def no_names_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the memories that a test registers."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))

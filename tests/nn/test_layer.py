@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from srwm.nn import SequenceLayer, check_layer
+from srwm.nn import LSTM, FastMatrix, SequenceLayer, check_layer
 
 from .layers import LAYERS, SIZE, STATELESS, random_reset
 
@@ -232,3 +232,27 @@ def test_the_state_of_another_batch_gets_a_sentence(name):
 def test_input_of_another_dtype_gets_a_sentence(name):
     with pytest.raises(ValueError, match=r"x has dtype torch.float64 but the layer has torch.float32; convert one"):
         LAYERS[name]()(torch.zeros(2, 3, SIZE, dtype=torch.float64))
+
+
+def test_a_layer_says_of_no_matrices_that_it_changes_them():
+    layer = LSTM(3, 4)
+    assert layer.fast_matrices() == ()
+    x = torch.randn(2, 5, 3)
+    with pytest.raises(NotImplementedError, match="LSTM has no fast_call; it runs no matrix of its own"):
+        layer.fast_call(x, None, None, layer(x))
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"kind": "hebbian"}, "kind='hebbian'; expected one of 'self_referential', 'delta_rule', 'fixed'"),
+        ({"parts": ("rate",)}, "part='rate'; expected one of 'y', 'q', 'k', 'v', 'beta', 'forget', 'fast'"),
+        ({"columns": (2, 2)}, "expected as many of each"),
+    ],
+)
+def test_a_description_of_a_matrix_has_the_words_that_pictures_know(values, sentence):
+    known = {"kind": "delta_rule", "parts": ("fast",), "columns": (2,)}
+    rest = {"num_heads": 1, "head_dim": 2, "learning_rates": 1, "forget_gates": 0, "dtype": torch.float32}
+    with pytest.raises(ValueError, match=sentence):
+        FastMatrix(**{**known, **rest, **values}, layer=LSTM(2, 2))

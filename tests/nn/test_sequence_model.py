@@ -148,7 +148,9 @@ def test_an_option_of_a_memory_that_is_no_number_is_refused(options, sentence):
 
 
 def test_whole_numbers_do_for_options_that_are_numbers(as_installed):
-    SequenceModel(4, 2, hidden_size=8, num_heads=2, memory_options={"beta_init": -1, "reset_every": None})
+    model = SequenceModel(4, 2, hidden_size=8, num_heads=2, memory_options={"beta_init": -1, "reset_every": None})
+    given = model.layers[0].memory.self_referential.beta_init
+    assert (given, type(given)) == (-1.0, float)
 
 
 def dtypes_of(state):

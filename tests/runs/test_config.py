@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -222,6 +222,50 @@ def test_any_assignment_is_refused_or_gives_what_json_can_hold(name, text):
     except InputError:
         return
     assert from_json(Recipe, json.loads(json.dumps(to_json(came)))) == came
+
+
+class Colours:
+    """Words that are known only at run time."""
+
+    otherwise = "#RRGGBB for any other"
+
+    def __init__(self):
+        self.known = ["red", "green"]
+
+    def words(self):
+        return tuple(self.known)
+
+    def accepts(self, word):
+        return word in self.known or word.startswith("#")
+
+
+COLOURS = Colours()
+
+
+@dataclass(frozen=True)
+class Painted:
+    """Something with a colour."""
+
+    colour: Annotated[str, COLOURS] = "red"
+    """Of what is drawn."""
+    border: Annotated[str, COLOURS] | None = None
+
+
+def test_registered_words_are_read_as_they_are_known_now(monkeypatch):
+    assert override(Painted(), ["colour=#010203", "border=green"]) == Painted("#010203", "green")
+    assert from_json(Painted, to_json(Painted("green"))) == Painted("green")
+    assert override(Painted(border="red"), ["border=none"]) == Painted()
+    monkeypatch.setattr(COLOURS, "known", [*COLOURS.known, "blue"])
+    assert override(Painted(), ["colour=blue"]) == Painted("blue")
+    assert describe(Painted)[0].type == "one of red, green, blue, or #RRGGBB for any other"
+
+
+@pytest.mark.parametrize("colour", ["gren", 3, None, [1]])
+def test_a_word_that_is_not_registered_is_refused_with_the_nearest(colour):
+    near = "; did you mean 'green'?" if colour == "gren" else ""
+    with pytest.raises(InputError) as caught:
+        from_json(Painted, {"colour": colour})
+    assert str(caught.value) == f"colour is {colour!r}; expected one of red, green, or #RRGGBB for any other{near}"
 
 
 def test_a_configuration_itself_is_not_changed():

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
+from srwm.nn import find_memory, memory_names
 from srwm.sequential import draw_streams
 
 from .tiny import SIZE, bank, config, model
 
-MEMORIES = ["srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans", "lstm"]
+MEMORIES = [name for name in memory_names() if not find_memory(name).is_stateless]
 
 
 def stream(length=9, batch_size=2):

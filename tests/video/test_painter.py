@@ -1,15 +1,13 @@
 """The picture of a moment; what it shows is found by its colours."""
 
-from typing import get_args
-
 import numpy as np
 import pytest
 
-from srwm.nn.sequence_model import Memory
+from srwm.inspect import find_matrices
+from srwm.nn import SequenceModel, find_memory, memory_names
 from srwm.video import Painter
 from srwm.video._canvas import Canvas
-from srwm.video.painter import _BARS, _CHOSEN, _GAIN, _GAME, _INK, _LOSS, _NO_MATRICES, _PARTS
-from srwm.video.playing import CHANGING
+from srwm.video.painter import _BARS, _CHOSEN, _GAIN, _GAME, _INK, _LOSS, _PARTS
 
 from .small import make_matrix, make_view
 
@@ -109,9 +107,14 @@ def test_only_the_last_steps_are_shown(monkeypatch):
 
 
 def test_every_memory_has_learning_rates_or_a_word_on_why_not():
-    assert sorted([*CHANGING, *_NO_MATRICES]) == sorted(get_args(Memory))
-    pictures = [Painter(memory).draw(make_view(matrices=[])) for memory in _NO_MATRICES]
+    for name in memory_names():
+        model = SequenceModel(4, memory=name, hidden_size=4, num_heads=2)
+        changing = [matrix for matrix in find_matrices(model) if matrix.kind != "fixed"]
+        assert bool(changing) == (find_memory(name).instead is None), name
+        assert {part for matrix in changing for part in matrix.parts} <= set(_PARTS)
+    pictures = [Painter(name).draw(make_view(matrices=[])) for name in ("lstm", "fake_srwm", "somebodys:Layer")]
     assert not np.array_equal(pictures[0], pictures[1])
+    assert not np.array_equal(pictures[1], pictures[2])
 
 
 def test_one_learning_rate_is_drawn_for_fast_weights():

@@ -20,6 +20,7 @@ MEMORIES = {
     "srwm with gates": ("srwm", {"forget_gates": 2, "key_map": "l2", "forget_bias": -1.0, "input_projection": True}),
     "deltanet": ("deltanet", {}),
     "sr-deltanet": ("sr_deltanet", {}),
+    "titans": ("self_modifying_titans", {"chunk": 3}),
 }
 
 
@@ -48,7 +49,7 @@ class TestOnGames:
             np.testing.assert_allclose(rates, record.beta[0].numpy(), rtol=1e-4, atol=1e-6)
             forget = np.stack([each.forget for each in own])
             np.testing.assert_allclose(forget, record.forget[0].numpy(), rtol=1e-4, atol=1e-6)
-            assert forget.shape[-1] == options.get("forget_gates", 0)
+            assert forget.shape[-1] == options.get("forget_gates", 1 if name == "titans" else 0)
             change = np.stack([each.change for each in own])
             np.testing.assert_allclose(change, record.norm[0].norm(dim=1).numpy(), rtol=1e-3, atol=1e-5)
             assert own[0].initial == pytest.approx(float(record.weight.norm()))

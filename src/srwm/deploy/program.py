@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
+from torch import nn
 from torch.export import Dim, ExportedProgram
 from torch.fx import GraphModule, Node
 
-from srwm.nn import DeltaNet, GatedDeltaNet, SelfModifyingTitans, SelfReferentialLinear
+from srwm.nn import SequenceLayer
 
-from .plain_lstm import with_plain_lstms
 from .steps import Step
 
 __all__ = ["quietly", "trace"]
@@ -61,11 +61,17 @@ def quietly() -> Iterator[None]:
 def _portable(step: Step) -> Step:
     """A copy that runs recurrences in plain operators, and whose weights lie in memory in the usual order."""
     portable = copy.deepcopy(step)
-    with_plain_lstms(portable)
-    for module in portable.modules():
-        if isinstance(module, SelfReferentialLinear | DeltaNet | GatedDeltaNet | SelfModifyingTitans):
-            module.backend = "reference"
+    _make_portable(portable)
     return cast(Step, portable.to(memory_format=torch.contiguous_format))  # type: ignore[call-overload]
+
+
+def _make_portable(module: nn.Module) -> None:
+    """Replace every layer inside a module, in place, by what it gives for export."""
+    for name, child in list(module.named_children()):
+        if isinstance(child, SequenceLayer):
+            child = child.portable()
+            setattr(module, name, child)
+        _make_portable(child)
 
 
 def _shapes(step: Step) -> tuple[Any, ...]:

@@ -6,16 +6,15 @@ There is no such thing for streams (`srwm.sequential`): there, whatever comes la
 asked about an image again, a model has been told its label in the meantime.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.data.random import random_bits, stream_key
-from srwm.nn import ConvolvedState, SelfReferentialLinear, SelfReferentialState, SequenceState
+from srwm.nn import SequenceModel, SequenceState
 
 from .config import BootstrapConfig
 from .model import FewShotModel
@@ -75,7 +74,7 @@ def divergence(scores: Float[Tensor, "n ways"], target: Float[Tensor, "n ways"])
     )
 
 
-def state_distance(module: nn.Module, state: SequenceState, target: SequenceState) -> Float[Tensor, ""]:
+def state_distance(module: SequenceModel, state: SequenceState, target: SequenceState) -> Float[Tensor, ""]:
     """Mean squared difference of each part of a state from a target that no gradient goes through, the sum over parts.
 
     Args:
@@ -83,27 +82,8 @@ def state_distance(module: nn.Module, state: SequenceState, target: SequenceStat
         state: what is pulled.
         target: where to.
     """
-    pairs = zip(sub_matrices(module, state), sub_matrices(module, target.detach()), strict=True)
+    pairs = zip(module.state_parts(state), module.state_parts(target.detach()), strict=True)
     return torch.stack([F.mse_loss(near, far) for near, far in pairs]).sum()
-
-
-def sub_matrices(module: nn.Module, state: SequenceState) -> list[Tensor]:
-    """Every part of a state, layer by layer; of a self-referential matrix the sub-matrices of y, q, k and beta."""
-    columns = iter([part.columns for part in module.modules() if isinstance(part, SelfReferentialLinear)])
-
-    def parts(one: Any) -> Iterator[Tensor]:
-        if isinstance(one, SelfReferentialState):
-            yield from one.change.split(next(columns), dim=-1)
-        elif isinstance(one, ConvolvedState):
-            # What a convolution saw last was not learnt.
-            yield from parts(one.memory)
-        elif isinstance(one, Tensor):
-            yield one
-        else:
-            for inner in one:
-                yield from parts(inner)
-
-    return list(parts(state))
 
 
 def shuffled_first(values: Int[Tensor, "*s b q"], count: int, key: Int[Tensor, "*s"]) -> Int[Tensor, "*s b q"]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from srwm.nn import known_memory
 from srwm.runs.config import at_least
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
@@ -108,7 +109,8 @@ class FewShotConfig:
             return
         if self.task.rotate_support:
             raise ValueError("bootstrapped training and task.rotate_support do not go together; choose one of them")
-        if self.model.memory in ("fake_srwm", "feed_forward", "none"):
+        memory = known_memory(self.model.memory)
+        if memory is not None and memory.is_stateless:
             raise ValueError(f"memory={self.model.memory!r} remembers nothing, so its training cannot be bootstrapped")
 
     @property

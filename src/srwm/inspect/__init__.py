@@ -10,6 +10,7 @@
 `srwm.inspect.plots` and `srwm.inspect.film` draw it, and `srwm inspect RUN` does all of it with a trained model.
 """
 
+from ._sites import find_matrices
 from .attribution import Attribution, attribute
 from .gradients import answer_gradients
 from .record import Inspection, MatrixRecord
@@ -22,5 +23,6 @@ __all__ = [
     "Recorder",
     "answer_gradients",
     "attribute",
+    "find_matrices",
     "inspect_call",
 ]

@@ -9,12 +9,12 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from srwm.errors import InputError
+from srwm.nn import MatrixKind
 from srwm.runs.atomic import failures_as_sentences, write_atomically
 from srwm.runs.json_objects import json_bytes, read_object
 from srwm.runs.reading import open_file
 from srwm.runs.results import read_part
 
-from ._sites import Kind
 from .record import Inspection, MatrixRecord
 
 FORMAT = 2
@@ -74,7 +74,7 @@ class _Words:
     """What a record says in words; see `MatrixRecord`."""
 
     name: str
-    kind: Kind
+    kind: MatrixKind
     parts: tuple[str, ...]
     columns: tuple[int, ...]
     rows: tuple[int, ...]

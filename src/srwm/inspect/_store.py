@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from srwm.errors import InputError
+from srwm.nn import FastCall, FastMatrix, FastStep
 
-from ._sites import Call, Site
-from ._trace import Step
 from .measures import log_of_kept
 from .record import MatrixRecord
 
@@ -17,7 +16,7 @@ CHUNK_BYTES = 2**23
 """About so much is computed before it goes to the CPU and is counted."""
 
 Chunk = dict[str, Tensor]
-"""The fields of `Step` and `log_kept` [b, t, h, ...], `episode` [b, t] and `step` [t]."""
+"""The fields of `FastStep` and `log_kept` [b, t, h, ...], `episode` [b, t] and `step` [t]."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,9 @@ class Start:
 
 @dataclass
 class Store:
-    """The record of one site, while it grows."""
+    """The record of one matrix, while it grows."""
 
-    site: Site
+    site: FastMatrix
     rows: tuple[int, ...]
     """The numbers of its rows in the batch."""
     heads: tuple[int, ...]
@@ -71,7 +70,7 @@ class Store:
         """Recorded steps."""
         return sum(len(chunk["step"]) for chunk in self.chunks)
 
-    def begin_call(self, call: Call, start: Tensor) -> Tensor:
+    def begin_call(self, call: FastCall, start: Tensor) -> Tensor:
         """Find out which rows go on where they were, and give the steps at which rows begin an episode, bool [b, t]."""
         begins = torch.zeros(call.inputs[0].shape[:2], dtype=torch.bool)
         if call.reset is not None:
@@ -109,7 +108,7 @@ class Store:
                 return
             self.chunks = [*others, joined([one, other])]
 
-    def _fresh(self, call: Call) -> Tensor:
+    def _fresh(self, call: FastCall) -> Tensor:
         """Rows whose state is not what the last call returned, bool [b]."""
         everyone = torch.ones(len(self.rows), dtype=torch.bool)
         if self.steps == 0 or call.is_new:
@@ -151,13 +150,13 @@ class Store:
         )
 
 
-def make_chunk(steps: list[tuple[int, Tensor, Tensor, Step]], *, matrices: bool) -> Chunk:
+def make_chunk(steps: list[tuple[int, Tensor, Tensor, FastStep]], *, matrices: bool) -> Chunk:
     """Put steps together: their numbers, their episodes [b], what gates have kept in these, and what they were."""
     numbers, episodes, log_kept, traced = zip(*steps, strict=True)
     fields = zip(*traced, strict=True)
     chunk = {
         name: torch.stack(values, dim=1).cpu()
-        for name, values in zip(Step._fields, fields, strict=True)
+        for name, values in zip(FastStep._fields, fields, strict=True)
         if matrices or name != "change"
     }
     return {

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from srwm.errors import InputError
+from srwm.nn import FastMatrix
 
-from ._sites import Site, find_sites
+from ._sites import find_matrices
 
 
 def answer_gradients(model: nn.Module, score: Callable[[], Float[Tensor, "b"]]) -> dict[str, Tensor]:
@@ -30,7 +31,7 @@ def answer_gradients(model: nn.Module, score: Callable[[], Float[Tensor, "b"]]) 
     added: dict[str, Tensor] = {}
     handles: list[RemovableHandle] = []
     try:
-        for site in find_sites(model):
+        for site in find_matrices(model):
             handles += [_listen(site, added)]
         with torch.inference_mode(False), torch.enable_grad():
             scores = score()
@@ -43,7 +44,7 @@ def answer_gradients(model: nn.Module, score: Callable[[], Float[Tensor, "b"]]) 
     return {name: gradient.cpu() for name, gradient in zip(added, found, strict=True)}
 
 
-def _listen(site: Site, added: dict[str, Tensor]) -> RemovableHandle:
+def _listen(site: FastMatrix, added: dict[str, Tensor]) -> RemovableHandle:
     """Add a zero to the outputs of the heads, with respect to which one can differentiate, even in a frozen model."""
 
     def plus_zero(y: Tensor) -> Tensor:
@@ -62,8 +63,7 @@ def _listen(site: Site, added: dict[str, Tensor]) -> RemovableHandle:
     def heads(y: Tensor) -> Tensor:
         return plus_zero(y.unflatten(-1, (site.num_heads, -1)))
 
-    if site.kind == "self_referential":
-        handle: RemovableHandle = site.module.register_forward_hook(after)
-    else:
-        handle = site.module.out_projection.register_forward_pre_hook(before)
+    if site.read_by is not None:
+        return site.read_by.register_forward_pre_hook(before)
+    handle: RemovableHandle = site.layer.register_forward_hook(after)
     return handle

@@ -10,8 +10,8 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from srwm.errors import InputError, RunError
+from srwm.nn import MatrixKind
 
-from ._sites import Kind
 from .measures import effective_rank, entropy, relative, singular_values
 
 
@@ -21,13 +21,15 @@ class MatrixRecord:
 
     Letters: b recorded rows, t recorded steps, h recorded heads, d rows of a head's matrix, m its columns, e its
     outputs, r learning rates, g forget gates. A self-referential matrix has the parts y, q, k and beta, with gates also
-    forget, and reads before it changes; a fast weight matrix has the one part "fast", starts from zero, and reads after
-    it has changed; a fixed one (Fake SR) has the part y, no queries, keys or rates (widths of 0), and never changes.
+    forget, and reads before it changes; that of `SelfModifyingTitans` has y, k, v, beta and forget, and its value,
+    which stands where an SRWM has its query, is the `query` here; a fast weight matrix has the one part "fast", starts
+    from zero, and reads after it has changed; a fixed one (Fake SR) has the part y, no queries, keys or rates (widths
+    of 0), and never changes.
     """
 
     name: str
     """The layer's name in the model; with "/slow" or "/fast" behind it where the layer has two matrices."""
-    kind: Kind
+    kind: MatrixKind
     """How it changes: "self_referential", "delta_rule" or "fixed"."""
     parts: tuple[str, ...]
     """What its columns are."""

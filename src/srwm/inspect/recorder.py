@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from srwm.errors import InputError
+from srwm.nn import FastCall, FastMatrix, FastStep
 
-from ._sites import Call, Site, find_sites
+from ._sites import find_matrices, listen
 from ._store import CHUNK_BYTES, Chunk, Store, chunk_bytes, make_chunk, thinned
-from ._trace import Step
 from .record import Inspection
 
 _log = logging.getLogger(__name__)
@@ -36,8 +36,8 @@ class Recorder:
     and putting the record together in `finish` takes as much as the record once more, for a moment.
 
     Args:
-        model: any module with layers of `srwm.nn`: `SelfReferentialLinear`, `SRWM`, `FakeSRWM`, `DeltaNet`,
-            `GatedDeltaNet`, `SRDeltaNet`.
+        model: any module with layers that say which matrices they have (`SequenceLayer.fast_matrices`), as those of
+            `srwm.nn` do.
         layers: which of them, by their name in the model or by their place; None for all.
         heads: numbers of the heads to record in each layer; None for all.
         rows: numbers of the rows of the batch to record; None for all.
@@ -76,7 +76,7 @@ class Recorder:
         if every < 1 or max_bytes < 1:
             raise InputError(f"every={every} and max_bytes={max_bytes}; expected at least 1 of each")
         self.every = every
-        self._sites = _chosen(find_sites(model), layers)
+        self._sites = _chosen(find_matrices(model), layers)
         for site in self._sites:
             _check_places("heads", heads, site.num_heads, f"{site.name} has {site.num_heads} heads")
         _check_places("rows", rows, None, "")
@@ -89,7 +89,7 @@ class Recorder:
         if self._handles:
             raise InputError("this recorder is listening already")
         for site in self._sites:
-            self._handles += site.listen(functools.partial(self._take, site))
+            self._handles.append(listen(site, functools.partial(self._take, site)))
         return self
 
     def __exit__(
@@ -125,14 +125,14 @@ class Recorder:
             )
         return Inspection(tuple(store.finish() for store in self._stores.values()), self.every)
 
-    def _site_bytes(self, site: Site, rows: int) -> int:
+    def _site_bytes(self, site: FastMatrix, rows: int) -> int:
         heads = site.num_heads if self._heads is None else len(self._heads)
         matrix = site.head_dim * site.width if self._matrices else 0
         rates = site.learning_rates + site.forget_gates
         numbers = site.head_dim + site.columns[0] + 2 * site.vectors + rates + site.width + matrix
         return rows * (heads * (numbers * site.dtype.itemsize + 8 * site.forget_gates) + 8) + 8
 
-    def _take(self, site: Site, call: Call) -> None:
+    def _take(self, site: FastMatrix, call: FastCall) -> None:
         """Record one call of a layer."""
         if 0 in call.inputs[0].shape[:2]:
             return
@@ -142,7 +142,7 @@ class Recorder:
             store = self._store(site, call)
             self._follow(store, call.of(list(store.rows), list(store.heads)))
 
-    def _store(self, site: Site, call: Call) -> Store:
+    def _store(self, site: FastMatrix, call: FastCall) -> Store:
         batch = len(call.inputs[0])
         rows = tuple(range(batch)) if self._rows is None else tuple(self._rows)
         if max(rows, default=-1) >= batch:
@@ -165,16 +165,16 @@ class Recorder:
             )
         return store
 
-    def _follow(self, store: Store, call: Call) -> None:
+    def _follow(self, store: Store, call: FastCall) -> None:
         """Compute a call again, and keep the steps that are wanted."""
-        start = call.start()
+        start = call.start
         begins = store.begin_call(call, start)
         self._make_room(None)
         at_once = max(1, CHUNK_BYTES // self._site_bytes(store.site, len(store.rows)))
-        held: list[tuple[int, Tensor, Tensor, Step]] = []
+        held: list[tuple[int, Tensor, Tensor, FastStep]] = []
         ys: list[Tensor] = []
         change = start
-        for t, step in enumerate(store.site.run(call)):
+        for t, step in enumerate(store.site.steps(call)):
             recorded = (store.steps + 1) % self.every == 0
             store.pass_step(begins[:, t], step.forget, recorded)
             if recorded:
@@ -234,12 +234,12 @@ def inspect_call(
     return output, recorder.finish()
 
 
-def _chosen(sites: list[Site], layers: Sequence[int | str] | None) -> list[Site]:
+def _chosen(sites: list[FastMatrix], layers: Sequence[int | str] | None) -> list[FastMatrix]:
     names = [site.name for site in sites]
     if not sites:
         raise InputError(
-            "the model has no layer to record; expected SelfReferentialLinear, SRWM, FakeSRWM, DeltaNet, GatedDeltaNet "
-            "or SRDeltaNet somewhere in it"
+            "the model has no layer to record; expected one with matrices (`SequenceLayer.fast_matrices`) somewhere in "
+            "it, such as SRWM, DeltaNet or SelfModifyingTitans"
         )
     if layers is None:
         return sites

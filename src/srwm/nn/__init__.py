@@ -21,9 +21,11 @@ from .block import Block
 from .check import LayerContractError, check_layer
 from .deltanet import DeltaNet
 from .fake_srwm import FakeSRWM
+from .fast_matrix import FastCall, FastMatrix, FastStep, MatrixKind
 from .feed_forward import FeedForward
 from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
+from .registry import Memory, MemoryEntry, find_memory, known_memory, memory_names, register_memory
 from .self_modifying_titans import SelfModifyingTitans
 from .self_referential_linear import SelfReferentialLinear
 from .sequence_model import SequenceModel
@@ -38,10 +40,16 @@ __all__ = [
     "DeltaNet",
     "DeltaNetState",
     "FakeSRWM",
+    "FastCall",
+    "FastMatrix",
+    "FastStep",
     "FeedForward",
     "GatedDeltaNet",
     "LSTMState",
     "LayerContractError",
+    "MatrixKind",
+    "Memory",
+    "MemoryEntry",
     "NoState",
     "SRDeltaNet",
     "SRDeltaNetState",
@@ -54,6 +62,10 @@ __all__ = [
     "State",
     "TitansState",
     "check_layer",
+    "find_memory",
+    "known_memory",
     "map_state",
+    "memory_names",
     "named_tensors",
+    "register_memory",
 ]

@@ -1,5 +1,7 @@
 """What the layers with fast weights have in common that a fixed slow matrix programs by the delta rule."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -7,9 +9,12 @@ from srwm.ops import Backend, delta_rule
 from srwm.ops.checks import is_number, state_dtype
 
 from ._arguments import check_heads, check_state_part, check_state_type, check_word
+from ._layer import SequenceLayer
 from ._residual import Norm, ResidualLayer
 from ._state import DeltaNetState
 from .delta_heads import DeltaHeads, ForgetGate, read_delta_heads, split_delta_heads
+from .fast_matrix import FastCall, FastMatrix, FastStep
+from .fast_steps import delta_rule_call, delta_rule_steps
 from .feature_maps import FeatureMap
 
 MOST_LEARNING_RATE = 2.0
@@ -86,6 +91,26 @@ class DeltaLayer(ResidualLayer[DeltaNetState]):
     def read_heads(self, x: Tensor, state: DeltaNetState | None) -> Tensor:
         """Project and read, each input after its own write, which is then forgotten."""
         return read_delta_heads(self.split_heads(self.projection(x)), self._fast_weight(state, x)).flatten(-2)
+
+    def portable(self) -> SequenceLayer[DeltaNetState]:
+        """Return the same layer on the reference."""
+        return self.with_backend("reference")
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the fast weights."""
+        sizes = (self.num_heads, self.head_dim, 1, 0 if self.gate is None else 1, state_dtype(self.projection.weight))
+        return (FastMatrix("delta_rule", ("fast",), (self.head_dim,), *sizes, self, self.out_projection),)
+
+    def heads_call(
+        self, x: Tensor, state: DeltaNetState | None, reset: Tensor | None, after: DeltaNetState
+    ) -> FastCall:
+        """Say what was fed to the fast weights: q, k, v, beta and, with a gate, the decay."""
+        before = None if state is None else state.fast_weight
+        return delta_rule_call(self.split_heads(self.projection(x)), before, after.fast_weight, reset)
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute a call again, by the equations of the paper."""
+        return delta_rule_steps(call)
 
     def _fast_weight(self, state: DeltaNetState | None, x: Tensor) -> Tensor | None:
         check_state_type(state, DeltaNetState)

@@ -1,5 +1,7 @@
 """The one contract of every sequence layer."""
 
+import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import torch
@@ -9,7 +11,8 @@ from torch import Tensor, nn
 from srwm.ops.checks import check_reset, check_tensor
 
 from ._arguments import check_input, check_positive
-from ._state import map_state
+from ._state import map_state, named_tensors
+from .fast_matrix import FastCall, FastMatrix, FastStep
 
 LayerState = TypeVar("LayerState")
 
@@ -18,7 +21,8 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
     """A layer that reads a sequence and carries a state: `y, state = layer(x, state, reset=is_first)`.
 
     Subclasses define `forward` and `initial_state`; `step` is derived. They keep no state on `self`, and change no
-    argument. `srwm.nn.check_layer` tells whether a layer keeps the contract.
+    argument. `srwm.nn.check_layer` tells whether a layer keeps the contract. One that changes matrices can say which
+    (`fast_matrices`, `fast_call`, `fast_steps`), so that `srwm.inspect` records it.
 
     Args:
         input_size: features of `x`.
@@ -106,10 +110,63 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         """Return the state of `batch_size` new episodes: zeros, by default where and as the layer keeps its states."""
         raise NotImplementedError
 
+    def state_parts(self, state: LayerState) -> tuple[Tensor, ...]:
+        """Give what of a state was learnt, cut into the parts that are compared by themselves (bootstrapped training).
+
+        By default every tensor of floats.
+        """
+        return float_parts(state)
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the matrices that the heads of the layer change; none by default."""
+        return ()
+
+    def fast_call(self, x: Tensor, state: LayerState | None, reset: Tensor | None, output: Any) -> FastCall:
+        """Say what a call of the layer fed to the matrix that it runs itself.
+
+        Args:
+            x: the input of the call [b, t, input_size].
+            state: its state; None is new.
+            reset: its resets, bool [b, t].
+            output: what it returned, y and the state.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no fast_call; it runs no matrix of its own")
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute what `fast_call` returned once more, step by step, in plain operators.
+
+        Args:
+            call: for some of its rows and heads, in the dtype that the recurrence runs in.
+
+        Yields:
+            What the matrix read and wrote in each step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no fast_steps; it runs no matrix of its own")
+
+    def portable(self) -> "SequenceLayer[LayerState]":
+        """Return the layer as `srwm.deploy` exports it: one that computes steps in PyTorch's own operators alone.
+
+        It shares its parameters with this one and takes the same states; layers inside are asked themselves. By default
+        it is this layer; one whose `backend` may be a kernel returns `self.with_backend("reference")`.
+        """
+        return self
+
+    def with_backend(self, backend: str) -> "SequenceLayer[LayerState]":
+        """Return the same layer on another backend, with the same parameters; it must have an attribute `backend`."""
+        other: Any = copy.copy(self)
+        other.backend = backend
+        made: SequenceLayer[LayerState] = other
+        return made
+
     def check_inputs(self, x: Tensor, reset: Tensor | None) -> None:
         """Refuse inputs that do not fit, with a sentence that names the argument."""
         check_input("x", x, "b t d", self.input_size)
         check_reset(reset, x.shape[0], x.shape[1], x.device)
+
+
+def float_parts(state: Any) -> tuple[Tensor, ...]:
+    """Every tensor of floats in a state; counters say nothing of what was learnt."""
+    return tuple(part for _, part in named_tensors(state) if part.is_floating_point())
 
 
 def read_one_by_one(layer: Any, x: Tensor, state: Any) -> Tensor:

@@ -20,6 +20,7 @@ from ._arguments import (
 from ._layer import LayerState, SequenceLayer
 from ._short_convolution import ShortConvolution, check_convolution
 from ._state import ConvolvedState
+from .fast_matrix import FastCall
 
 Norm = Literal["residual", "input", "none", "unused"]
 """Where a sub-layer with input h, memory M and output projection P has its LayerNorm.
@@ -77,9 +78,7 @@ class ResidualLayer(SequenceLayer[LayerState]):
     ) -> tuple[Float[Tensor, "b t d"], LayerState]:
         """Read a sequence; see `SequenceLayer.forward`."""
         inputs, skip = self._inputs_and_skip(x, reset)
-        memory, recent = self._memory_and_recent(state, x)
-        if self.convolution is not None:
-            inputs, recent = self.convolution(inputs, recent, reset)
+        inputs, memory, recent = self._convolved(inputs, state, reset)
         y, memory = self.run_heads(inputs, memory, reset)
         return skip + self.dropout(self.out_projection(y)), self._state(memory, recent)
 
@@ -106,6 +105,29 @@ class ResidualLayer(SequenceLayer[LayerState]):
             dtype=state_dtype(weight) if dtype is None else dtype,
         )
         return self._state(memory, recent)
+
+    def state_parts(self, state: LayerState) -> tuple[Tensor, ...]:
+        """Give the parts of the state of the heads; what a convolution saw last was not learnt."""
+        return self.heads_parts(cast(LayerState, state.memory) if isinstance(state, ConvolvedState) else state)
+
+    def heads_parts(self, state: LayerState) -> tuple[Tensor, ...]:
+        """Cut the state of the heads into its parts; see `SequenceLayer.state_parts`."""
+        return super().state_parts(state)
+
+    def fast_call(self, x: Tensor, state: Any, reset: Tensor | None, output: Any) -> FastCall:
+        """Say what a call fed to the matrix of the heads; see `SequenceLayer.fast_call`."""
+        inputs, memory, _recent = self._convolved(self._inputs_and_skip(x, reset)[0], state, reset)
+        after = output[1].memory if isinstance(output[1], ConvolvedState) else output[1]
+        return self.heads_call(inputs, memory, reset, after)
+
+    def _convolved(
+        self, inputs: Tensor, state: LayerState | None, reset: Tensor | None
+    ) -> tuple[Tensor, LayerState | None, Tensor | None]:
+        """What the heads read, their state, and what the convolution has seen last now."""
+        memory, recent = self._memory_and_recent(state, inputs)
+        if self.convolution is not None:
+            inputs, recent = self.convolution(inputs, recent, reset)
+        return inputs, memory, recent
 
     def _memory_and_recent(self, state: LayerState | None, x: Tensor) -> tuple[LayerState | None, Tensor | None]:
         """The state of the heads, and what the convolution has seen last."""
@@ -138,6 +160,10 @@ class ResidualLayer(SequenceLayer[LayerState]):
     def read_heads(self, x: Tensor, state: LayerState | None) -> Tensor:
         """Map n inputs, each as if it came next after `state`, to the outputs of the heads, without learning."""
         raise NotImplementedError
+
+    def heads_call(self, x: Tensor, state: LayerState | None, reset: Tensor | None, after: LayerState) -> FastCall:
+        """Say what `run_heads` fed to the matrix of the heads, when it went from `state` to the state `after`."""
+        raise NotImplementedError(f"{type(self).__name__} has no heads_call; it runs no matrix of its own")
 
     def initial_memory(
         self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None

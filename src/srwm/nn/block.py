@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._layer import SequenceLayer, read_one_by_one
+from ._layer import SequenceLayer, float_parts, read_one_by_one
 from .feed_forward import FeedForward
 
 
@@ -52,6 +52,13 @@ class Block(SequenceLayer[Any]):
         read = getattr(self.memory, "read", None)
         y = read_one_by_one(self.memory, x, state) if read is None else read(x, state)
         return self.feed_forward.read(y)
+
+    def state_parts(self, state: Any) -> tuple[Tensor, ...]:
+        """Give the parts of the memory's state."""
+        # A memory of the user's own need not have `state_parts`.
+        parts = getattr(self.memory, "state_parts", float_parts)
+        found: tuple[Tensor, ...] = parts(state)
+        return found
 
     def initial_state(
         self, batch_size: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None

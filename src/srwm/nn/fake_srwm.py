@@ -1,12 +1,18 @@
 """The SRWM without self-modification: the paper's "Fake SR"."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from srwm.ops.checks import state_dtype
+
 from ._arguments import check_heads, check_state_type, check_word
 from ._residual import Norm, ResidualLayer
 from ._state import NoState
+from .fast_matrix import FastCall, FastMatrix, FastStep
+from .fast_steps import fixed_steps
 from .feature_maps import InputActivation, activate_input
 
 
@@ -66,6 +72,21 @@ class FakeSRWM(ResidualLayer[NoState]):
     def read_heads(self, x: Float[Tensor, "b n d"], state: NoState | None) -> Float[Tensor, "b n d"]:
         """Apply each head's matrix to each input: without a memory, inputs and steps are the same."""
         return self.run_heads(x, state, None)[0]
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the matrix, which stays as it is."""
+        heads, head_dim, _ = self.weight.shape
+        sizes = (heads, head_dim, 0, 0, state_dtype(self.weight))
+        return (FastMatrix("fixed", ("y",), (head_dim,), *sizes, self, self.out_projection),)
+
+    def heads_call(self, x: Tensor, state: NoState | None, reset: Tensor | None, after: NoState) -> FastCall:
+        """Say what was fed to the matrix: the inputs of the heads."""
+        heads = activate_input(x.unflatten(-1, self.weight.shape[:2]), self.input_activation)
+        return FastCall((heads,), self.weight, state is None, None, None, reset)
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute a call again."""
+        return fixed_steps(call)
 
     def initial_memory(self, batch_size: int, device: torch.device | str | None, dtype: torch.dtype | None) -> NoState:
         """Return the empty state."""

@@ -16,6 +16,7 @@ from ._arguments import (
 )
 from ._layer import SequenceLayer
 from ._state import LSTMState
+from .plain_lstm import PlainLSTM
 
 
 class LSTM(SequenceLayer[LSTMState]):
@@ -124,6 +125,10 @@ class LSTM(SequenceLayer[LSTMState]):
         dtype = weight.dtype if dtype is None else dtype
         zeros = torch.zeros(batch_size, self.lstm.num_layers, self.output_size, device=device, dtype=dtype)
         return LSTMState(hidden=zeros, cell=zeros.clone())
+
+    def portable(self) -> SequenceLayer[LSTMState]:
+        """Return the same layer in plain operators, for a step at a time."""
+        return PlainLSTM(self.lstm)
 
     def _check_state(self, state: LSTMState | None, x: Tensor) -> None:
         check_state_type(state, LSTMState)

@@ -1,5 +1,6 @@
 """Self-modifying Titans with linear memories: a fixed read query, and memories that make their own values."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -11,9 +12,12 @@ from srwm.ops import Backend, delta_rule
 from srwm.ops.checks import check_forget_range, state_dtype
 
 from ._arguments import check_heads, check_memory, check_positive, check_state_part, check_state_type, check_word
+from ._layer import SequenceLayer
 from ._residual import Norm, ResidualLayer
 from ._state import TitansState
 from .delta_heads import ForgetGate, decay_of
+from .fast_matrix import FastCall, FastMatrix, FastStep, MatrixPart
+from .fast_steps import made_new
 from .feature_maps import apply_feature_map
 from .periodic_reset import periodic_reset
 
@@ -120,8 +124,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         change, snapshot, steps = state
         if x.shape[1] == 0:
             return x, state
-        begins, after = periodic_reset(steps, x.shape[1], reset, self.chunk)
-        begins = begins | F.pad((steps == 0)[:, None], (0, x.shape[1] - 1))
+        begins, after = self._chunks(steps, x.shape[1], reset)
         queries = self._queries(x)
         heads = x.unflatten(-1, (self.num_heads, self.head_dim))
         ys = []
@@ -132,6 +135,11 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
             y, change = self._run_chunk(heads[:, start:stop], queries[:, start:stop], change, snapshot)
             ys.append(y)
         return torch.cat(ys, dim=1).to(x.dtype).flatten(-2), TitansState(change, snapshot, after)
+
+    def _chunks(self, steps: Tensor, time: int, reset: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Before which steps a chunk begins, bool [b, t], and how many steps the episode has after the call [b]."""
+        begins, after = periodic_reset(steps, time, reset, self.chunk)
+        return begins | F.pad((steps == 0)[:, None], (0, time - 1)), after
 
     def _stretches(self, begins: Tensor, aligned: bool) -> list[tuple[int, int]]:
         """From where to where no row of the batch begins a chunk."""
@@ -201,6 +209,46 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
             return torch.einsum("bnhd,hde->bnhe", queries, weight).flatten(-2)
         matrix = (weight + state.change[..., : self.head_dim]).to(queries.dtype)
         return torch.einsum("bnhd,bhde->bnhe", queries, matrix).flatten(-2)
+
+    def heads_parts(self, state: TitansState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix; the snapshot is an earlier one."""
+        return tuple(state.change.split(self.columns, dim=-1))
+
+    def portable(self) -> SequenceLayer[TitansState]:
+        """Return the same layer on the reference."""
+        return self.with_backend("reference")
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the memory: it changes by itself, and is read before it does."""
+        sizes = (self.num_heads, self.head_dim, 1, 1, state_dtype(self.weight))
+        parts: tuple[MatrixPart, ...] = ("y", "k", "v", "beta", "forget")
+        return (FastMatrix("self_referential", parts, self.columns, *sizes, self, self.out_projection),)
+
+    def heads_call(self, x: Tensor, state: TitansState | None, reset: Tensor | None, after: TitansState) -> FastCall:
+        """Say what was fed to the memory: inputs, read queries, and where chunks begin (1, else 0)."""
+        start = self.initial_memory(len(x), x.device, state_dtype(x, self.weight)) if state is None else state
+        heads = x.unflatten(-1, (self.num_heads, self.head_dim))
+        begins, _steps = self._chunks(start.steps, x.shape[1], reset)
+        inputs = (heads, self._queries(x), begins[..., None].expand(heads.shape[:3]).to(x.dtype))
+        before = None if state is None else state.change
+        return FastCall(inputs, self.weight, state is None, before, after.change, reset, more=(start.snapshot,))
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute a call again, one line per equation of the class, in terms of the change of the matrix."""
+        (x, q, begins), weight, change, (snapshot,) = call.inputs, call.weight, call.start, call.more
+        for t in range(x.shape[1]):
+            change = made_new(change, call.reset, t)
+            snapshot = torch.where(begins[:, t, :, None, None] > 0, change, snapshot)
+            stale = weight + snapshot
+            _, k, v, rate, z = torch.einsum("bhd,bhdm->bhm", x[:, t], stale).split(self.columns, dim=-1)
+            k, rate = _unit_length(k), rate.sigmoid()
+            v = _unit_length(v) if self.value_map == "l2" else v
+            y = torch.einsum("bhd,bhde->bhe", q[:, t], (weight + change)[..., : self.head_dim])
+            target = torch.einsum("bhd,bhdm->bhm", v, stale)
+            write = rate * (target - torch.einsum("bhd,bhdm->bhm", k, weight + change))
+            forget = self.forget_min + (self.forget_max - self.forget_min) * (z + self.forget_bias).sigmoid()
+            change = (1 - forget)[..., None] * change + torch.einsum("bhd,bhm->bhdm", k, write)
+            yield FastStep(q[:, t], y, v, k, rate, forget, write, change)
 
     def _queries(self, x: Tensor) -> Tensor:
         return _unit_length(self.query_projection(x).unflatten(-1, (self.num_heads, self.head_dim)))

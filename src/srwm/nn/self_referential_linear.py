@@ -1,6 +1,7 @@
 """A self-referential weight matrix that stands where `torch.nn.Linear` stands."""
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -23,6 +24,8 @@ from ._arguments import (
 )
 from ._layer import SequenceLayer
 from ._state import SelfReferentialState
+from .fast_matrix import FastCall, FastMatrix, FastStep, MatrixPart
+from .fast_steps import self_referential_steps
 from .feature_maps import InputActivation, activate_input
 from .periodic_reset import periodic_reset
 
@@ -193,6 +196,40 @@ class SelfReferentialLinear(SequenceLayer[SelfReferentialState]):
             change=torch.zeros(batch_size, *self.weight.shape, device=device, dtype=dtype),
             steps=torch.zeros(batch_size, device=device, dtype=torch.int64),
         )
+
+    def state_parts(self, state: SelfReferentialState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix."""
+        return tuple(state.change.split(self.columns, dim=-1))
+
+    def portable(self) -> SequenceLayer[SelfReferentialState]:
+        """Return the same layer on the reference."""
+        return self.with_backend("reference")
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the matrix."""
+        parts: tuple[MatrixPart, ...] = ("y", "q", "k", "beta", "forget")
+        sizes = (self.num_heads, self.head_dim, self.learning_rates, self.forget_gates, state_dtype(self.weight))
+        return (FastMatrix("self_referential", parts[: len(self.columns)], self.columns, *sizes, self),)
+
+    def fast_call(
+        self,
+        x: Tensor,
+        state: SelfReferentialState | None,
+        reset: Tensor | None,
+        output: tuple[Tensor, SelfReferentialState],
+    ) -> FastCall:
+        """Say what a call fed to the matrix: the inputs of the heads."""
+        if self.reset_every is not None:
+            steps = torch.zeros(len(x), dtype=torch.int64, device=x.device) if state is None else state.steps
+            reset, _steps = periodic_reset(steps, x.shape[1], reset, self.reset_every)
+        heads = activate_input(x.unflatten(-1, (self.num_heads, self.head_dim)), self.input_activation)
+        y = output[0].unflatten(-1, (self.num_heads, -1))
+        before = None if state is None else state.change
+        return FastCall((heads,), self.weight, state is None, before, output[1].change, reset, y)
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute a call again, by the equations of the paper."""
+        return self_referential_steps(call, Options(*(getattr(self, name) for name in Options._fields)))
 
     def _check_state(self, state: SelfReferentialState | None, x: Tensor) -> None:
         check_state_type(state, SelfReferentialState)

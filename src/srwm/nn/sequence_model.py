@@ -1,61 +1,33 @@
 """The whole sequence network of the paper: projection, layers, projection."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ._arguments import MOST_LAYERS, check_fits, check_memory, check_positive, check_state_type, check_word
+from ._arguments import MOST_LAYERS, check_fits, check_memory, check_positive, check_state_type
 from ._layer import SequenceLayer
 from ._state import SequenceState
 from .block import Block
-from .deltanet import DeltaNet
-from .fake_srwm import FakeSRWM
 from .feed_forward import FeedForward
-from .gated_deltanet import GatedDeltaNet
-from .lstm import LSTM
-from .self_modifying_titans import SelfModifyingTitans
-from .sr_deltanet import SRDeltaNet
-from .srwm import SRWM
-
-Memory = Literal[
-    "srwm",
-    "deltanet",
-    "gated_deltanet",
-    "sr_deltanet",
-    "self_modifying_titans",
-    "fake_srwm",
-    "lstm",
-    "feed_forward",
-    "none",
-]
-"""The kinds of sequence network that have a name."""
-
-_BLOCK_MEMORIES: dict[str, Callable[..., nn.Module]] = {
-    "srwm": SRWM,
-    "deltanet": DeltaNet,
-    "gated_deltanet": GatedDeltaNet,
-    "sr_deltanet": SRDeltaNet,
-    "self_modifying_titans": SelfModifyingTitans,
-    "fake_srwm": FakeSRWM,
-}
+from .registry import Memory, MemoryEntry, find_memory
 
 
 class SequenceModel(SequenceLayer[SequenceState]):
     """A network from sequences to sequences; the default is the paper's for Omniglot.
 
-    With "srwm", "deltanet", "gated_deltanet", "sr_deltanet", "self_modifying_titans" or "fake_srwm": a projection with
-    bias, `num_layers` times [memory ; feed-forward], a projection with bias. With "feed_forward", the same without the
-    memories. An "lstm" reads the input directly and has no feed-forward sub-layers; "none" is the input itself, the
-    paper's feed-forward baseline in reinforcement learning. No LayerNorm stands before the output projection.
+    A projection with bias, `num_layers` times [memory ; feed-forward], a projection with bias. With "feed_forward", the
+    same without the memories. An "lstm" reads the input directly and has no feed-forward sub-layers; "none" is the
+    input itself, the paper's feed-forward baseline in reinforcement learning. No LayerNorm stands before the output
+    projection.
 
     Args:
         input_size: features of `x`.
         output_size: features of `y`; None for no output projection.
-        memory: one of the words above, or a function that makes the memory of a block, for a layer of your own.
+        memory: a name (`srwm.nn.memory_names()` lists them), or for a layer of your own `package.module:Class`, which
+            is imported, or a function that makes the memory of a block.
         hidden_size: features between the projections.
         num_layers: blocks, or layers of the LSTM.
         num_heads: heads of each memory; must divide `hidden_size`. An LSTM has none.
@@ -92,16 +64,16 @@ class SequenceModel(SequenceLayer[SequenceState]):
     ) -> None:
         check_positive(hidden_size=hidden_size)
         check_positive(most=MOST_LAYERS, num_layers=num_layers)
-        if not callable(memory):
-            check_word("memory", memory, Memory)
-        options = dict(memory_options or {})
-        _check_options(memory, options)
-        width = input_size if memory == "none" else hidden_size
+        entry = None if callable(memory) else find_memory(memory)
+        name = memory if isinstance(memory, str) else None
+        options = _checked_options(name, entry, dict(memory_options or {}))
+        layout = "blocks" if entry is None else entry.layout
+        width = input_size if layout == "input" else hidden_size
         super().__init__(input_size, width if output_size is None else output_size)
         check_memory(
             (self.input_size, width),
             (width, self.output_size),
-            (num_layers, hidden_size, hidden_size) if memory != "none" else (0,),
+            (num_layers, hidden_size, hidden_size) if layout != "input" else (0,),
             input_size=input_size,
             output_size=self.output_size,
             hidden_size=hidden_size,
@@ -112,21 +84,24 @@ class SequenceModel(SequenceLayer[SequenceState]):
         def feed_forward() -> FeedForward:
             return FeedForward(hidden_size, ff_size, dropout=dropout, **place)
 
-        def block() -> Block:
+        def block() -> nn.Module:
             if callable(memory):
                 return Block(memory(), feed_forward())
-            make = _BLOCK_MEMORIES[memory]
-            return Block(make(hidden_size, num_heads, dropout=dropout, **options, **place), feed_forward())
+            assert entry is not None
+            if entry.layer is None:
+                return feed_forward()
+            made = entry.make(hidden_size, num_heads, dropout=dropout, options=options, **place)
+            return Block(made, feed_forward())
 
         layers: Iterable[nn.Module]
-        if memory == "none":
+        if layout == "input":
             layers = ()
-        elif memory == "lstm":
-            layers = (LSTM(input_size, hidden_size, num_layers=num_layers, dropout=dropout, **place),)
+        elif layout == "alone":
+            make: Any = cast(MemoryEntry, entry).layer
+            layers = (make(input_size, hidden_size, num_layers=num_layers, dropout=dropout, **place),)
         else:
-            make_layer = feed_forward if memory == "feed_forward" else block
-            layers = [make_layer() for _ in range(num_layers)]
-        projects_input = memory not in ("lstm", "none")
+            layers = [block() for _ in range(num_layers)]
+        projects_input = layout == "blocks"
         self.input_projection = nn.Linear(input_size, hidden_size, **place) if projects_input else nn.Identity()
         self.layers = nn.ModuleList(layers)
         self.output_projection = nn.Identity() if output_size is None else nn.Linear(width, output_size, **place)
@@ -170,6 +145,11 @@ class SequenceModel(SequenceLayer[SequenceState]):
             tuple(cast(Block, layer).initial_state(batch_size, device, dtype) for layer in self.layers)
         )
 
+    def state_parts(self, state: SequenceState) -> tuple[Tensor, ...]:
+        """Give the parts of the state of every layer, first layer first."""
+        pairs = zip(self.layers, self._layer_states(state), strict=True)
+        return tuple(part for layer, each in pairs for part in cast(Block, layer).state_parts(each))
+
     def _layer_states(self, state: SequenceState | None) -> tuple[Any, ...]:
         check_state_type(state, SequenceState)
         if state is None:
@@ -179,19 +159,19 @@ class SequenceModel(SequenceLayer[SequenceState]):
         return state.layers
 
 
-def _check_options(memory: str | Callable[[], nn.Module], options: dict[str, Any]) -> None:
-    """Refuse options that the memory does not have, and those that are arguments of the model itself."""
-    known: dict[str, Any] = {}
-    if isinstance(memory, str) and memory in _BLOCK_MEMORIES:
-        parameters = inspect.signature(_BLOCK_MEMORIES[memory]).parameters.values()
-        keywords = {p.name: p.annotation for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        known = {name: kind for name, kind in keywords.items() if name not in ("dropout", "device", "dtype")}
+def _checked_options(memory: str | None, entry: MemoryEntry | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Refuse options that the memory does not have, and those that are arguments of the model itself.
+
+    Where an option is a number with a fraction, a whole number becomes one: on the command line `1` may stand for it.
+    """
+    known = {} if entry is None else entry.options
     unknown = sorted(set(options) - set(known))
     if unknown:
-        name = repr(memory) if isinstance(memory, str) else "a memory of your own"
+        name = "a memory of your own" if memory is None else repr(memory)
         raise ValueError(f"memory_options has {', '.join(unknown)}; {name} takes {', '.join(known) or 'no options'}")
     for name, value in options.items():
         _check_number(name, value, known[name])
+    return {name: float(value) if known[name] is float else value for name, value in options.items()}
 
 
 def _check_number(name: str, value: Any, kind: Any) -> None:

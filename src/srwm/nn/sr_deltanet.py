@@ -1,5 +1,7 @@
 """The SR-DeltaNet layer: fast weights programmed by a matrix that also programs itself."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -11,6 +13,8 @@ from ._arguments import check_heads, check_state_part, check_state_type
 from ._residual import Norm, ResidualLayer
 from ._state import SelfReferentialState, SRDeltaNetState
 from .delta_heads import DeltaHeads, read_delta_heads, split_delta_heads
+from .fast_matrix import FastCall, FastMatrix, FastStep
+from .fast_steps import delta_rule_call, delta_rule_steps
 from .feature_maps import InputActivation
 from .self_referential_linear import SelfReferentialLinear
 
@@ -90,6 +94,30 @@ class SRDeltaNet(ResidualLayer[SRDeltaNetState]):
         slow, fast_weight = self._parts(state, x)
         heads = self.split_heads(self.self_referential.read(x, slow))
         return read_delta_heads(heads, fast_weight).flatten(-2)
+
+    def heads_parts(self, state: SRDeltaNetState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix, and the fast weights."""
+        return *self.self_referential.state_parts(state.slow), state.fast_weight
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the self-referential matrix, which the linear layer inside runs, and the fast weights."""
+        (slow,) = self.self_referential.fast_matrices()
+        sizes = (self.num_heads, self.head_dim, 1, 0, slow.dtype)
+        fast = FastMatrix("delta_rule", ("fast",), (self.head_dim,), *sizes, self, self.out_projection, "fast")
+        return replace(slow, name="slow"), fast
+
+    def heads_call(
+        self, x: Tensor, state: SRDeltaNetState | None, reset: Tensor | None, after: SRDeltaNetState
+    ) -> FastCall:
+        """Say what was fed to the fast weights: q, k, v and beta."""
+        slow, before = self._parts(state, x)
+        # Not as a module, or whoever listens to the matrix inside would hear it twice.
+        projected, _slow = self.self_referential.forward(x, slow, reset=reset)
+        return delta_rule_call(self.split_heads(projected), before, after.fast_weight, reset)
+
+    def fast_steps(self, call: FastCall) -> Iterator[FastStep]:
+        """Compute a call of the fast weights again, by the equations of the paper."""
+        return delta_rule_steps(call)
 
     def _parts(self, state: SRDeltaNetState | None, x: Tensor) -> tuple[SelfReferentialState | None, Tensor | None]:
         check_state_type(state, SRDeltaNetState)

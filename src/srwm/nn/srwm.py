@@ -12,6 +12,7 @@ from srwm.ops.self_referential import KeyMap
 from ._arguments import check_bool, check_heads
 from ._residual import Norm, ResidualLayer
 from ._state import SelfReferentialState
+from .fast_matrix import FastMatrix
 from .feature_maps import InputActivation
 from .self_referential_linear import SelfReferentialLinear
 
@@ -120,6 +121,14 @@ class SRWM(ResidualLayer[SelfReferentialState]):
     def read_heads(self, x: Tensor, state: SelfReferentialState | None) -> Tensor:
         """Read the self-referential heads."""
         return self.self_referential.read(self._project(x), state)
+
+    def heads_parts(self, state: SelfReferentialState) -> tuple[Tensor, ...]:
+        """Give the change of each sub-matrix."""
+        return self.self_referential.state_parts(state)
+
+    def fast_matrices(self) -> tuple[FastMatrix, ...]:
+        """Describe the self-referential matrix, which the linear layer inside runs."""
+        return self.self_referential.fast_matrices()
 
     def _project(self, x: Tensor) -> Tensor:
         if self.input_projection is None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory, known_memory
 from srwm.runs.config import at_least
 
 from .staggered import RolloutSchedule
@@ -43,7 +43,8 @@ class AgentConfig:
     feature_size: int = 256
     """Features of a frame."""
     memory: Memory = "srwm"
-    """What carries a state over the steps of an episode; "none" for feed-forward."""
+    """What carries a state over the steps of an episode: a memory by its name, "none" for feed-forward, or a layer of
+    your own as package.module:Class."""
     hidden_size: int = 128
     """Width of the memory."""
     num_layers: int = 2
@@ -63,7 +64,8 @@ class AgentConfig:
         at_least(1, **{name: getattr(self, name) for name in sizes})
         if self.downsample not in (1, 2, 4, 8, 16):
             raise ValueError(f"downsample: expected 1, 2, 4, 8 or 16, got {self.downsample}")
-        if self.memory not in ("lstm", "none") and self.hidden_size % self.num_heads:
+        memory = known_memory(self.memory)
+        if memory is not None and memory.has_heads and self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
 
 

@@ -1,14 +1,14 @@
 """Values against type annotations: JSON values, words of the command line, and the names people read.
 
 A configuration may hold whole numbers, numbers, words, truth values, `Literal` words, `None` beside any of these,
-tuples and dictionaries of them, and other dataclasses.
+tuples and dictionaries of them, other dataclasses, and words that are registered somewhere (`Words`).
 """
 
 import dataclasses
 import math
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints, runtime_checkable
 
 from srwm.errors import InputError
 
@@ -22,9 +22,23 @@ _LONGEST_SHOWN = 200
 _NAMES = {int: "a whole number", float: "a number", str: "a word", bool: "true or false", type(None): "none"}
 
 
+@runtime_checkable
+class Words(Protocol):
+    """Words that are known only at run time: `Annotated[str, words]` is a field that holds one of them."""
+
+    otherwise: str
+    """What else may stand there."""
+
+    def words(self) -> tuple[str, ...]:
+        """The words."""
+
+    def accepts(self, word: str) -> bool:
+        """Whether a word may stand there."""
+
+
 def field_types(cls: type) -> dict[str, Any]:
     """Give the annotation of each field of a dataclass, in order."""
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
 
 
@@ -41,6 +55,13 @@ def choices_of(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
 
 
+def words_in(kind: Any) -> Words | None:
+    """Give the registered words of an annotation; None if it is of another kind."""
+    if get_origin(kind) is not Annotated:
+        return None
+    return next((each for each in get_args(kind)[1:] if isinstance(each, Words)), None)
+
+
 def is_dictionary(kind: Any) -> bool:
     """Whether an annotation is `dict` or `Mapping`, with or without its arguments."""
     return (get_origin(kind) or kind) in (dict, Mapping)
@@ -53,6 +74,8 @@ def type_name(kind: Any) -> str:
         return " or ".join(type_name(choice) for choice in choices)
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(_written(word) for word in get_args(kind))
+    if (registered := words_in(kind)) is not None:
+        return f"one of {', '.join(registered.words())}, or {registered.otherwise}"
     if get_origin(kind) is tuple:
         parts = get_args(kind)
         if len(parts) == 2 and parts[1] is Ellipsis:
@@ -100,6 +123,8 @@ def read_value(kind: Any, value: Any, where: str) -> Any:
         return build(kind, value, where)
     if get_origin(kind) is Literal:
         return _read_word(get_args(kind), value, where)
+    if (registered := words_in(kind)) is not None:
+        return _read_registered(registered, value, where)
     if get_origin(kind) is tuple:
         return _read_tuple(kind, value, where)
     if is_dictionary(kind):
@@ -134,7 +159,7 @@ def parse_text(kind: Any, text: str, where: str) -> Any:
             items = [item] if Ellipsis in more else [item, *more]
             parts = [part.strip() for part in text.split(",")] if text else []
             return [parse_text(items[min(i, len(items) - 1)], part, where) for i, part in enumerate(parts)]
-    if all(choice in (str, type(None)) or get_origin(choice) is Literal for choice in choices):
+    if all(choice in (str, type(None)) or get_origin(choice) in (Literal, Annotated) for choice in choices):
         return text
     if bool in choices or kind is Any:
         truth = _TRUTH.get(text.lower())
@@ -179,6 +204,14 @@ def _read_word(words: tuple[Any, ...], value: Any, where: str) -> Any:
             return word
     wanted = ", ".join(_written(word) for word in words)
     raise InputError(f"{where} is {value!r}; expected one of {wanted}{did_you_mean(str(value), map(_written, words))}")
+
+
+def _read_registered(registered: Words, value: Any, where: str) -> str:
+    if isinstance(value, str) and registered.accepts(value):
+        return value
+    words = registered.words()
+    wanted = f"{', '.join(words)}, or {registered.otherwise}"
+    raise InputError(f"{where} is {value!r}; expected one of {wanted}{did_you_mean(str(value), words)}")
 
 
 def _read_tuple(kind: Any, value: Any, where: str) -> tuple[Any, ...]:

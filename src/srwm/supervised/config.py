@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory, known_memory
 from srwm.runs.config import at_least
 from srwm.vision import DropoutVariant
 
@@ -27,7 +27,7 @@ class ModelConfig:
     """Whether features pass through a batch norm of their own. Without it (the paper) they are positive and much alike,
     which is why training stays at chance for long."""
     memory: Memory = "srwm"
-    """What learns within an episode."""
+    """What learns within an episode: a memory by its name, or a layer of your own as package.module:Class."""
     hidden_size: int = 256
     """Width of the sequence part."""
     num_layers: int = 2
@@ -51,7 +51,8 @@ class ModelConfig:
         for name in ("encoder_dropout", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
-        if self.memory != "lstm" and self.hidden_size % self.num_heads:
+        memory = known_memory(self.memory)
+        if memory is not None and memory.has_heads and self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")
 
     @property

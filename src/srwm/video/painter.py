@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, UInt8
 
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory, known_memory
 from srwm.rl.procgen import ACTIONS
 
 from ._canvas import Box, Canvas, Colour
@@ -43,19 +43,12 @@ _PARTS: dict[str, Colour] = {
     "y": (106, 164, 250),
     "q": (240, 160, 85),
     "k": (118, 200, 140),
+    "v": (240, 160, 85),
     "beta": (232, 112, 138),
     "forget": (214, 190, 110),
     "fast": (176, 160, 236),
 }
 """The hues of `srwm inspect`, for dark paper."""
-
-_NO_MATRICES: dict[Memory, tuple[str, str]] = {
-    "lstm": ("An LSTM has no learning rates:", "it remembers in its cells, and its weights stay as they are."),
-    "self_modifying_titans": ("The memories of Titans are not drawn:", "srwm inspect does not record them yet."),
-    "fake_srwm": ("Fake SR has no learning rates:", "its matrices stay as they are."),
-    "feed_forward": ("A feed-forward agent has no learning rates:", "its weights stay as they are."),
-    "none": ("A feed-forward agent has no learning rates:", "it remembers nothing, and its weights stay as they are."),
-}
 
 
 class _Moment(NamedTuple):
@@ -100,7 +93,7 @@ class Painter:
                 self._draw_matrix(canvas, place, _MATRICES + place * height, height)
         else:
             self._draw_value(canvas, _LARGE_VALUE)
-            for line, text in enumerate(_NO_MATRICES[self._memory]):
+            for line, text in enumerate(_no_rates(self._memory)):
                 canvas.write(_LARGE_VALUE.left, _BARS.top + 24 + 24 * line, text, 16, (_INK, _FAINT)[line])
         return canvas.finish()
 
@@ -233,3 +226,11 @@ def _named(name: str, number: str, names: int) -> str:
 def _plain(number: float) -> str:
     """A return as games count it: whole where it is."""
     return f"{number:.0f}" if number == round(number) else f"{number:.1f}"
+
+
+def _no_rates(memory: Memory) -> tuple[str, str]:
+    """Say of a memory that changes no matrices what it does instead."""
+    entry = known_memory(memory)
+    title = "This memory" if entry is None else entry.title
+    instead = None if entry is None else entry.instead
+    return f"{title} has no learning rates:", instead or "it tells of no matrices that it changes."

@@ -10,13 +10,9 @@ import torch
 from jaxtyping import Float32, UInt8
 
 from srwm.errors import InputError, RunError
-from srwm.inspect import MatrixRecord, Recorder
-from srwm.nn.sequence_model import Memory
+from srwm.inspect import MatrixRecord, Recorder, find_matrices
 from srwm.rl.agent import Agent, PolicyOutput
 from srwm.rl.procgen import Distribution, PoolOptions, VideoPool
-
-CHANGING: tuple[Memory, ...] = ("srwm", "deltanet", "gated_deltanet", "sr_deltanet")
-"""Memories that write into matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +171,7 @@ def _episode(
 def _act(agent: Agent, *inputs: Any) -> tuple[PolicyOutput, Any, tuple[MatrixRecord, ...]]:
     """Run the agent on one frame, and record what its memory does with it."""
     with torch.no_grad():
-        if agent.config.memory not in CHANGING:
+        if all(matrix.kind == "fixed" for matrix in find_matrices(agent.memory)):
             output, state = agent(*inputs)
             return output, state, ()
         # A new recorder at every step: it has nothing to keep but this one.

@@ -8,21 +8,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from srwm.nn import LSTM, LSTMState, SequenceLayer
-
-__all__ = ["PlainLSTM", "with_plain_lstms"]
+from ._layer import SequenceLayer
+from ._state import LSTMState
 
 
 class PlainLSTM(SequenceLayer[LSTMState]):
     """What `srwm.nn.LSTM` computes for a single step; it shares its parameters.
 
     Args:
-        layer: the one to stand for.
+        lstm: that of the layer.
     """
 
-    def __init__(self, layer: LSTM) -> None:
-        super().__init__(layer.input_size, layer.output_size)
-        self.lstm = layer.lstm
+    def __init__(self, lstm: nn.LSTM) -> None:
+        super().__init__(lstm.input_size, lstm.hidden_size)
+        self.lstm = lstm
 
     def forward(
         self, x: Tensor, state: LSTMState | None = None, *, reset: Tensor | None = None
@@ -39,15 +38,6 @@ class PlainLSTM(SequenceLayer[LSTMState]):
             hs.append(y)
             cs.append(c)
         return y[:, None], LSTMState(torch.stack(hs, dim=1), torch.stack(cs, dim=1))
-
-
-def with_plain_lstms(module: nn.Module) -> None:
-    """Replace every LSTM inside a module, in place."""
-    for name, child in list(module.named_children()):
-        if isinstance(child, LSTM):
-            setattr(module, name, PlainLSTM(child))
-        else:
-            with_plain_lstms(child)
 
 
 def _cell(x: Tensor, h: Tensor, c: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor) -> tuple[Tensor, Tensor]:
