@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from srwm.nn.sequence_model import Memory
+from srwm.nn import Memory
 from srwm.runs.config import at_least
 
 FILE = "file:"
