@@ -17,8 +17,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from srwm.cli import main as srwm
-from srwm.nn import DeltaNetState, FastCall, FastMatrix, FastStep, SequenceLayer
-from srwm.nn.fast_steps import delta_rule_call, delta_rule_steps
+from srwm.nn import (
+    DeltaNetState,
+    FastCall,
+    FastMatrix,
+    FastStep,
+    SequenceLayer,
+    delta_rule_call,
+    delta_rule_steps,
+)
 from srwm.ops import Backend, delta_rule
 
 

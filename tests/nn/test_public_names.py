@@ -41,6 +41,8 @@ def test_the_public_names_are_these():
             "State",
             "TitansState",
             "check_layer",
+            "delta_rule_call",
+            "delta_rule_steps",
             "find_memory",
             "known_memory",
             "map_state",

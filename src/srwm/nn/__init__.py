@@ -22,6 +22,7 @@ from .check import LayerContractError, check_layer
 from .deltanet import DeltaNet
 from .fake_srwm import FakeSRWM
 from .fast_matrix import FastCall, FastMatrix, FastStep, MatrixKind
+from .fast_steps import delta_rule_call, delta_rule_steps
 from .feed_forward import FeedForward
 from .gated_deltanet import GatedDeltaNet
 from .lstm import LSTM
@@ -62,6 +63,8 @@ __all__ = [
     "State",
     "TitansState",
     "check_layer",
+    "delta_rule_call",
+    "delta_rule_steps",
     "find_memory",
     "known_memory",
     "map_state",
