@@ -2,7 +2,7 @@
 
 The rooms: `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
-experiments of the paper, `srwm.languages` state tracking, `srwm.supervised` what those on labelled images share,
+experiments of the paper, `srwm.languages` state tracking, `srwm.supervised` what trainings on labelled images share,
 `srwm.runs` what every training has in common, and `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to
 see it. Import what you use, for example `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when
 they are needed.
