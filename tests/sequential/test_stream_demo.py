@@ -3,6 +3,8 @@
 import pytest
 from PIL import Image
 
+from srwm.cli import main
+from srwm.sequential import export_stream_model
 from srwm.sequential.live.demo import Demo
 
 from . import live_streams
@@ -51,6 +53,16 @@ def test_the_demo_reports_and_goes_on_where_it_was(stream, dark, tmp_path):
     _, rest, _ = stream([*DEMO, dark, "--steps", "75", "--state", tmp_path])
     assert without_the_clock(rest) == without_the_clock(whole)[1:]
     assert stream([*DEMO, dark, "--steps", "75", "--state", tmp_path])[:2] == (0, [])
+
+
+def test_unless_told_otherwise_it_switches_after_as_many_images_as_in_the_training(tmp_path):
+    assert live_streams.tiny_model().config.stream.segment_length == 15
+    model = tmp_path / "model"
+    export_stream_model(live_streams.tiny_model(), model, half=False, measured={}, card="")
+    state = ["--max-norm", "1e9", "--state", str(tmp_path / "state")]
+    assert main(["stream", str(model), "--demo", "strokes", "--steps", "4", *state]) == 0
+    (meta, *_) = sorted((tmp_path / "state").rglob("meta.json"))
+    assert "demo:strokes:15:0" in meta.read_text(encoding="utf-8")
 
 
 def test_the_demo_switches_its_classes_and_takes_sources_in_turn(dark):

@@ -93,9 +93,8 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     stream.add_argument(
         "--switch-every",
         type=int,
-        default=75,
         metavar="N",
-        help="with --demo: images of the same classes (default: 75)",
+        help="with --demo: images of the same classes (default: as many as in the model's training)",
     )
     stream.add_argument("--seed", type=int, default=0, help="with --demo: seed of the drawing (default: 0)")
     stream.add_argument(
@@ -192,11 +191,13 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "So
         )
     if args.demo is not None:
         sources = [word.strip() for word in args.demo.split(",")]
-        goes_on = saved is not None and saved.input == demo.name_of(sources, args.switch_every, args.seed)
+        trained = stream.model.config.stream.segment_length
+        switch_every = trained if args.switch_every is None else args.switch_every
+        goes_on = saved is not None and saved.input == demo.name_of(sources, switch_every, args.seed)
         return demo.Demo(
             sources,
             stream.model,
-            switch_every=args.switch_every,
+            switch_every=switch_every,
             seed=args.seed,
             start=_answered(saved) if saved is not None and goes_on else 0,
             data=args.data,
