@@ -9,6 +9,7 @@ from srwm.errors import InputError
 from srwm.languages import RECIPES, TASKS, LanguagesConfig, TaskConfig, recipe
 from srwm.languages.config import read_range
 from srwm.languages.network import build_network
+from srwm.languages.registry import BUILT_IN
 from srwm.runs.config import from_json, override, to_json
 
 ENDINGS = {
@@ -23,14 +24,14 @@ ENDINGS = {
 
 
 def test_every_task_comes_with_every_memory():
-    assert sorted(RECIPES) == sorted(task + ending for task in TASKS for ending in ENDINGS)
-    for task in TASKS:
+    assert sorted(RECIPES) == sorted(task.name + ending for task in BUILT_IN for ending in ENDINGS)
+    for task in (each.name for each in BUILT_IN):
         for ending, memory in ENDINGS.items():
             config = RECIPES[task + ending].config
             assert (config.task.name, config.model.memory) == (task, memory)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [each.name for each in BUILT_IN])
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_recipes_of_a_task_differ_in_their_memory_only(task, ending):
     plain, other = RECIPES[task].config, RECIPES[task + ending].config

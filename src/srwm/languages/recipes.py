@@ -11,7 +11,7 @@ from srwm.runs.recipes import find_recipe
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
 
 from .config import LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig
-from .registry import TASKS
+from .registry import BUILT_IN
 
 Figures = Mapping[str, float]
 """Figures of the paper in percent, by lengths: sequences that are right at every position."""
@@ -71,7 +71,8 @@ _OWN_LENGTHS = ("anbn", "anbncn")
 
 def _recipes() -> dict[str, LanguagesRecipe]:
     found = {}
-    for name, task in TASKS.items():
+    for task in BUILT_IN:
+        name = task.name
         for ending, (memory, options) in _MEMORIES.items():
             config = LanguagesConfig(
                 recipe=name + ending,

@@ -12,8 +12,11 @@ from .file_task import file_task
 from .regular import regular_tasks, sum_modulo
 from .tasks import Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (*regular_tasks(), *context_free_tasks())}
-"""All tasks that have a name; there is a sum modulo every other number besides."""
+BUILT_IN: tuple[Task, ...] = (*regular_tasks(), *context_free_tasks())
+"""The tasks that come with the library; there is a sum modulo every other number besides."""
+
+TASKS: dict[str, Task] = {task.name: task for task in BUILT_IN}
+"""All tasks that have a name, those of one's own among them."""
 
 _MOST_MODULUS = 10_000
 

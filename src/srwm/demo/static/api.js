@@ -32,6 +32,7 @@ export class Latest {
   #send;
   #busy = false;
   #waiting = null;
+  #done = Promise.resolve();
   #onBusy;
 
   constructor(send, onBusy = () => {}) {
@@ -45,6 +46,8 @@ export class Latest {
       return;
     }
     this.#busy = true;
+    let finish;
+    this.#done = new Promise((resolve) => (finish = resolve));
     this.#onBusy(true);
     let next = question;
     while (next !== null) {
@@ -54,10 +57,17 @@ export class Latest {
     }
     this.#busy = false;
     this.#onBusy(false);
+    finish();
   }
 
   drop() {
     this.#waiting = null;
+  }
+
+  // Ask nothing more, and wait until what is under way has come.
+  idle() {
+    this.drop();
+    return this.#done;
   }
 }
 

@@ -228,8 +228,9 @@ class Page {
     return `/api/sessions/${encodeURIComponent(this.#session)}/${rest}`;
   }
 
-  // Ask the server to change the session.
+  // Ask the server to change the session; first, what was asked of it as it is must have come.
   async #change(verb, body = {}) {
+    await Promise.all([this.#looked.idle(), this.#asked.idle()]);
     await this.#safely(async () => this.#update(await post(this.#path(verb), body)));
   }
 
