@@ -57,8 +57,9 @@ def test_a_term_is_what_was_written_weighted_by_the_key(name):
         seen &= record.episode[1] == record.episode[1][:, None]
         expected = torch.einsum("tsh,she->tshe", weight * seen[..., None] * kept(record, row=1), written)
         assert (found.past - expected).abs().max() < 1e-12
-        # Rounding, of numbers as large as what was written.
-        assert (found.past[~seen].abs() < 1e-15 * max(1.0, float(written.abs().max()))).all()
+        # Rounding; values of Titans have any length, and so has what rounds.
+        size = max(1.0, float(written.abs().max())) if "titans" in name else 1.0
+        assert (found.past[~seen].abs() < 1e-15 * size).all()
 
 
 def test_what_an_episode_began_with_is_a_term_of_its_own():
