@@ -41,7 +41,7 @@ def test_the_kind_in_a_folder_is_found_or_said_to_be_unknown(tmp_path):
 
 
 def test_only_options_that_were_given_are_refused():
-    options = EvaluateOptions(shots=1)
-    options.refuse(("source", "sets"), "is not for this")
-    with pytest.raises(InputError, match="--shots is not for this"):
-        options.refuse(("source", "shots"), "is not for this")
+    options = EvaluateOptions(episodes=1)
+    options.refuse(("split", "sets"), "is not for this")
+    with pytest.raises(InputError, match="--episodes is not for this"):
+        options.refuse(("split", "episodes"), "is not for this")

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from srwm.cli import main
+from srwm.inspect import Inspection
 from srwm.languages import RECIPES, load_tracker
 
 TINY = [
@@ -70,8 +71,8 @@ def test_evaluate_prints_json(trained, capsys):
         (["--episodes", "0"], "--episodes: expected at least 1, got 0"),
         (["--sets", "1"], "--sets is for images"),
         (["--split", "test"], "--split is for images"),
-        (["--shots", "2"], "--shots is for images"),
-        (["--invert"], "--invert is for images"),
+        (["--shots", "2"], "--shots is for few-shot models"),
+        (["--invert"], "--invert is for few-shot models"),
     ],
 )
 def test_evaluate_refuses_what_is_not_for_sequences(trained, capsys, words, sentence):
@@ -142,7 +143,12 @@ def test_a_sweep_compares_memories(tmp_path, capsys):
     assert "train parity-deltanet" in out
 
 
-def test_a_model_of_languages_is_no_few_shot_model(trained, capsys):
-    status, _, err = run(["inspect", trained], capsys)
-    assert status == 2
-    assert "languages" in err
+def test_a_model_of_languages_is_recorded_while_it_is_tested(trained, tmp_path, capsys):
+    status, out, _ = run(["inspect", trained, "--out", tmp_path, "--save", "--episodes", 2], capsys)
+    assert status == 0
+    assert "the test of" in out
+    assert (tmp_path / "rates.png").is_file()
+    inspection = Inspection.load(tmp_path)
+    assert [record.name for record in inspection] == ["sequence.layers.0.memory"]
+    assert inspection[0].rows == (0,)
+    assert inspection[0].deviation < 1e-4

@@ -14,7 +14,7 @@ from rich.table import Table
 from srwm.runs.atomic import failures_as_sentences
 from srwm.runs.config import override
 from srwm.runs.devices import choose_device, hardware, set_deterministic
-from srwm.runs.loop import LoopOptions, Trainer
+from srwm.runs.loop import LoopOptions
 from srwm.runs.recipes import Recipe, find_recipe
 
 from ._measure import interleaved_ms
@@ -36,7 +36,7 @@ def bench_training(
     names: Sequence[str],
     recipes: Mapping[str, Recipe],
     *,
-    make_trainer: Callable[[Any, torch.device], Trainer],
+    train_step: Callable[[Any, torch.device], Callable[[int], None]],
     loop_options: Callable[[Any], LoopOptions],
     title: str,
     note: str = "",
@@ -50,7 +50,7 @@ def bench_training(
     Args:
         names: of the recipes.
         recipes: those of their kind.
-        make_trainer: from a configuration and a device to a trainer on random data.
+        train_step: from a configuration and a device to the training step of a trainer on random data.
         loop_options: from a configuration to what says how much a step works through.
         title: of the table.
         note: printed behind the line on the machine.
@@ -65,7 +65,7 @@ def bench_training(
     device = choose_device(device_name)
     configs = [override(find_recipe(name, recipes).config, assignments) for name in names]
     set_deterministic(all(config.train.deterministic for config in configs))
-    steps = {config.recipe: _stepper(make_trainer(config, device)) for config in configs}
+    steps: dict[str, Callable[[], object]] = {config.recipe: _stepper(train_step(config, device)) for config in configs}
     times = interleaved_ms(steps, device, budget_s)
     rows = []
     for config in configs:
@@ -83,10 +83,10 @@ def bench_training(
     return 0
 
 
-def _stepper(trainer: Trainer) -> Callable[[], object]:
+def _stepper(train_step: Callable[[int], None]) -> Callable[[], None]:
     """A call that does the next training step."""
     count = iter(range(10**9))
-    return lambda: trainer.train_step(next(count))
+    return lambda: train_step(next(count))
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:

@@ -35,7 +35,7 @@ def bench_fewshot(
     return bench_training(
         recipes,
         RECIPES,
-        make_trainer=random_trainer,
+        train_step=lambda config, device: random_trainer(config, device).train_step,
         loop_options=loop_options,
         title="Training, whole step",
         device_name=device_name,

@@ -36,7 +36,7 @@ def bench_sequential(
     return bench_training(
         recipes,
         RECIPES,
-        make_trainer=random_trainer,
+        train_step=lambda config, device: random_trainer(config, device).train_step,
         loop_options=loop_options,
         title="Training on streams, whole step",
         note="; trimmed images count, too",
