@@ -60,7 +60,7 @@ def bracket_partners(words: Int[Tensor, "*rows t"]) -> Int[Tensor, "*rows t"]:
     depth = (1 - 2 * words).cumsum(dim=-1) + words
     order = depth.argsort(dim=-1, stable=True)
     opening = order[..., ::2].repeat_interleave(2, dim=-1)
-    return torch.zeros_like(words).scatter(-1, order, opening)
+    return opening.gather(-1, order.argsort(dim=-1))
 
 
 def _most_binary(pairs: int) -> int:
@@ -73,7 +73,7 @@ def _draw_binary_nodes(keys: Tensor, pairs: Tensor, most_pairs: int) -> Tensor:
     b = torch.arange(_most_binary(most_pairs) + 1, device=keys.device, dtype=torch.float64)
     u = pairs[..., None].double()
     weights = (u + 2 * b + 1).lgamma() - (b + 1).lgamma() - (b + 2).lgamma() + b * _BOTH
-    # In whole numbers, whose sums are the same on every device.
+    # In whole numbers: their sums do not depend on the order in which a device adds.
     shares = (weights.softmax(dim=-1) * 2**48).long().cumsum(dim=-1)
     drawn = random_bits(keys, [1]) * (shares[..., -1:] >> 32)
     return (shares <= drawn).sum(dim=-1)

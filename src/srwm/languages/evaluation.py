@@ -108,7 +108,7 @@ def draw_test(
     task: Task, lengths: str, number: int, *, sequences: int, seed: int, device: torch.device | str
 ) -> Sequences:
     """Draw the sequences of the number-th of the lengths of a test, such as "2-50"."""
-    return draw_batch(
+    drawn = draw_batch(
         task,
         torch.tensor(0, device=device),
         lengths_between(task, *read_range(lengths)),
@@ -117,6 +117,8 @@ def draw_test(
         batch_size=sequences,
         same_length=False,
     )
+    longest = int((drawn.targets != IGNORED).sum(dim=1).max())
+    return Sequences(drawn.symbols[:, :longest], drawn.targets[:, :longest])
 
 
 def _read(network: nn.Module, drawn: Sequences) -> Bool[Tensor, "b t"]:
