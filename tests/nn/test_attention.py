@@ -93,14 +93,14 @@ def test_heads_must_divide_the_width():
 
 def test_a_state_of_another_window_is_refused():
     _, state = layer(window=4)(torch.randn(2, 3, SIZE, dtype=torch.float64))
-    with pytest.raises(ValueError, match=r"state.keys has shape \[2, 4, 8\]; expected \[b, window, d\]"):
+    with pytest.raises(ValueError, match=r"state\.keys has shape \[2, 4, 8\]; expected \[b, window, d\]"):
         layer(window=5)(torch.randn(2, 3, SIZE, dtype=torch.float64), state)
 
 
 def test_a_state_with_the_steps_of_another_batch_is_refused():
     one = layer(window=4)
     _, state = one(torch.randn(2, 3, SIZE, dtype=torch.float64))
-    with pytest.raises(ValueError, match="state.steps has shape"):
+    with pytest.raises(ValueError, match=r"state\.steps has shape"):
         one(torch.randn(2, 3, SIZE, dtype=torch.float64), state._replace(steps=state.steps[:1]))
 
 

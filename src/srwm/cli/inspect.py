@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
-streams is shown one stream, a network of languages a sequence. What happens is recorded step by step, for every layer and head, and drawn:
+streams is shown one stream, a network of languages a sequence of symbols. What happens is recorded step by step, for
+every layer and head, and drawn:
 
   rates.png, rates-by-head.png   learning rates over time, and what forget gates let go of
   change.png                     how far each part of the matrices, and the function they compute, has moved
