@@ -7,12 +7,14 @@ from typing import Any
 from rich.table import Table
 
 from srwm.errors import InputError
+from srwm.inspect.inspected import Inspected, InspectOptions
 from srwm.runs.charts import Chart, Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 from srwm.runs.training import Run
 
 from .config import LanguagesConfig
 from .evaluation import LanguagesEvaluation, evaluate
+from .inspection import inspect_tracker
 from .loading import KIND
 from .metrics import charts, measures
 from .network import StateTracker, build_network
@@ -68,6 +70,9 @@ class Languages(Experiment):
             )
         about = "A network that reads a sequence of symbols and answers at every position."
         return CardText(about, rows, "It was trained on no sequences longer than that, and on this task alone.")
+
+    def inspect(self, name: str, options: InspectOptions) -> Inspected:
+        return inspect_tracker(name, options)
 
 
 def _figures(recipe: str) -> Figures:
