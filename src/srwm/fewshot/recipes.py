@@ -4,26 +4,17 @@ A name is source, shots, and what differs from the SRWM with Conv-4: `fc100-5sho
 Where the paper and the authors' code differ, the option is named here and its default is the paper's.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from srwm.runs.recipes import find_recipe
+from srwm.runs.recipes import NamedRecipe, find_recipe
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET, OFF_PLATEAU, UNIT_KEYS
 
 from .config import BootstrapConfig, FewShotConfig, TaskConfig
 
-
-@dataclass(frozen=True)
-class FewShotRecipe:
-    """A named configuration."""
-
-    config: FewShotConfig
-    """What is run."""
-    title: str
-    """One line on what it is."""
-    paper: float | None = None
-    """Test accuracy in the paper, in percent; beside a recipe of our own, that of the paper's network on this task."""
+FewShotRecipe = NamedRecipe[FewShotConfig]
+"""A named configuration of few-shot learning."""
 
 
 def recipe(name: str) -> FewShotRecipe:

@@ -28,11 +28,10 @@ def check_with_recipes(recipe: str, overrides: Sequence[str]) -> None:
     Raises:
         InputError: if there is no such recipe or it cannot be changed so, with the nearest right name.
     """
-    from srwm.experiments import all_recipes
+    from srwm.experiments import find_recipe_by_name
     from srwm.runs.config import override
-    from srwm.runs.recipes import find_recipe
 
-    override(find_recipe(recipe, all_recipes()).config, overrides)
+    override(find_recipe_by_name(recipe)[1].config, overrides)
 
 
 def sweep(
