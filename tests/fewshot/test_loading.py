@@ -232,5 +232,5 @@ def test_a_folder_that_is_no_model_gets_a_sentence(tmp_path):
 def test_shots_that_a_recipe_cannot_have_are_refused_in_a_test(tmp_path):
     network = model(task={"rotate_support": True, "queries": 3})
     export_model(network, tmp_path / "model", half=False, measured={}, card="")
-    with pytest.raises(InputError, match="model cannot be tested on such episodes: queries=3 cannot take turns"):
+    with pytest.raises(InputError, match="model cannot be tested on such episodes: queries=3 cannot rotate"):
         FEW_SHOT.evaluate(str(tmp_path / "model"), FewShotEvaluateOptions(shots=2, device="cpu"))

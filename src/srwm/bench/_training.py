@@ -1,4 +1,4 @@
-"""How fast recipes train: whole steps, timed in turns, as a table and a file."""
+"""How fast recipes train: whole steps, timed interleaved, as a table and a file."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from ._measure import interleaved_ms
 
 
 @dataclass(frozen=True)
-class Row:
+class TrainingRow:
     """One recipe's speed."""
 
     recipe: str
@@ -45,7 +45,7 @@ def bench_training(
     json_path: Path | None,
     budget_s: float,
 ) -> int:
-    """Time the whole training step of recipes, in turns.
+    """Time the whole training step of recipes, interleaved.
 
     Args:
         names: of the recipes.
@@ -71,7 +71,9 @@ def bench_training(
     for config in configs:
         options, step_ms = loop_options(config), times[config.recipe]
         number = options.items_per_step
-        rows.append(Row(config.recipe, config.train.precision, step_ms, options.item, number, number / step_ms * 1e3))
+        rows.append(
+            TrainingRow(config.recipe, config.train.precision, step_ms, options.item, number, number / step_ms * 1e3)
+        )
     about = {**hardware(device), "date": date.today().isoformat(), "set": list(assignments)}
     console = Console()
     console.print(_table(title, rows))
@@ -89,7 +91,7 @@ def _stepper(train_step: Callable[[int], None]) -> Callable[[], None]:
     return lambda: train_step(next(count))
 
 
-def _table(title: str, rows: Sequence[Row]) -> Table:
+def _table(title: str, rows: Sequence[TrainingRow]) -> Table:
     table = Table("recipe", "precision", title=title)
     item = rows[0].item
     for heading in ("ms a step", f"{item} a step", f"{item}/s"):

@@ -9,7 +9,15 @@ from torch import Tensor
 from srwm.data import ImageSet, check_enough, draw_episodes
 from srwm.errors import InputError
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Inspected, InspectOptions, features_of, make_inspected, margin
+from srwm.inspect.inspected import (
+    STREAM,
+    Inspected,
+    InspectedAnswer,
+    InspectOptions,
+    features_of,
+    make_inspected,
+    margin,
+)
 from srwm.runs.devices import choose_device
 from srwm.supervised.network import to_unit
 
@@ -61,11 +69,12 @@ def inspect_few_shot(name: str, options: FewShotInspectOptions) -> Inspected:
         given = scores().argmax(dim=-1).cpu()
     inspection = recorder.finish()
     rows, last = inspection[0].rows, place.shape[1]
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[InspectedAnswer, ...] = ()
     gradients: dict[str, Tensor] = {}
     if int(inspection[0].step[-1]) == last:
         answers = tuple(
-            Answer(at, len(inspection[0].step) - 1, int(given[row]), int(wanted[row])) for at, row in enumerate(rows)
+            InspectedAnswer(at, len(inspection[0].step) - 1, int(given[row]), int(wanted[row]))
+            for at, row in enumerate(rows)
         )
         found = answer_gradients(model, lambda: margin(scores()))
         gradients = {

@@ -118,7 +118,7 @@ class FewShotModel(nn.Module):
             images: [n, c, h, w], or [b, n, c, h, w] for b learners at once; uint8, or floats in [0, 1]. Grey images may
                 lack the axis c.
             labels: 0 to ways - 1, [n] or [b, n].
-            state: what was learnt before; None to begin anew.
+            state: what was learnt before; None for a fresh state.
 
         Returns:
             What is known now; give it to `predict`, or to `learn` to go on learning.

@@ -60,7 +60,7 @@ _OMNIGLOT_BEST = _with(
     optimizer={"schedule": "cosine", "warmup_steps": 500},
     train={"total_steps": 40_000, "precision": "bfloat16", "validation_episodes": 8000},
 )
-"""What ends the stay at chance, several queries that take turns, a second loss, mild augmentation."""
+"""What ends the plateau at chance level, a rotating support, a prototypical loss, mild augmentation."""
 
 _FC100_BEST = _with(
     FC100,
@@ -78,7 +78,7 @@ _FC100_BEST = _with(
     # Few steps: four times as many overfit.
     train={"total_steps": 5000, "precision": "bfloat16", "validation_episodes": 4000},
 )
-"""What ends the stay at chance, twice the channels, and natural images mirrored, jittered and moved."""
+"""What ends the plateau at chance level, twice the channels, and natural images mirrored, jittered and moved."""
 
 _RES12 = {"encoder": "res12", "encoder_channels": 256, "encoder_dropout": 0.3, "dropout_variant": "2d_inblock"}
 

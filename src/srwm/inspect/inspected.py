@@ -57,7 +57,7 @@ class InspectOptions:
                 raise InputError(f"{name}={value}; expected 1 to {MOST_SHOWN:,}")
 
 
-class Answer(NamedTuple):
+class InspectedAnswer(NamedTuple):
     """What a model answered at a recorded step of a recorded row."""
 
     row: int
@@ -90,7 +90,7 @@ class Inspected:
     """How many answers were correct, of all rows that ran."""
     asked: int | None = None
     """How many there were."""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[InspectedAnswer, ...] = ()
     """The answers that were looked into."""
     gradients: Mapping[str, Float[Tensor, "n h e"]] = dataclasses.field(default_factory=dict)
     """For each layer and each of these answers, the direction in which the layer's output raises the margin: by how
@@ -121,7 +121,7 @@ def make_inspected(
     told: str,
     labels: tuple[str, ...],
     correct: Tensor,
-    answers: tuple[Answer, ...],
+    answers: tuple[InspectedAnswer, ...],
     gradients: dict[str, Tensor],
     states: Tensor | None = None,
 ) -> Inspected:

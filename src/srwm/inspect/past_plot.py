@@ -13,7 +13,7 @@ from srwm.runs.pictures import FAINT, new_figure, write
 
 from ._figure import INK, headline, layer_title
 from .attribution import attribute
-from .inspected import Answer, Inspected
+from .inspected import Inspected, InspectedAnswer
 from .record import MatrixRecord
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def plot_past(inspected: Inspected, out: Path) -> None:
     write(figure, out)
 
 
-def _of_one_episode(inspected: Inspected) -> list[Answer]:
+def _of_one_episode(inspected: Inspected) -> list[InspectedAnswer]:
     """The answers that have the same past as the first, up to the answer itself."""
     if not inspected.answers or inspected.images is None:
         return []
@@ -76,7 +76,7 @@ def _of_one_episode(inspected: Inspected) -> list[Answer]:
     ]
 
 
-def _terms(inspected: Inspected, record: MatrixRecord, answers: Sequence[Answer]) -> Tensor:
+def _terms(inspected: Inspected, record: MatrixRecord, answers: Sequence[InspectedAnswer]) -> Tensor:
     """What each answer's margin gets from where: initial, carried, then each recorded step [n, t + 2]."""
     places = {answer: index for index, answer in enumerate(inspected.answers)}
     return torch.cat(
@@ -93,7 +93,13 @@ class _Panel:
     """The panel of one layer: cells of side 1, the past above them, the answers to their left."""
 
     def __init__(
-        self, panel: "Axes", inspected: Inspected, answers: Sequence[Answer], terms: Tensor, columns: int, limit: float
+        self,
+        panel: "Axes",
+        inspected: Inspected,
+        answers: Sequence[InspectedAnswer],
+        terms: Tensor,
+        columns: int,
+        limit: float,
     ) -> None:
         self._panel, self._inspected, self._answers, self._limit = panel, inspected, answers, limit
         self._terms, self._columns = terms, columns
@@ -156,7 +162,7 @@ class _Panel:
         self._panel.text(x, y, text, color=colour, **{"ha": "center", "va": "center", "fontsize": "x-small", **style})
 
 
-def _verdict(inspected: Inspected, answer: Answer) -> str:
+def _verdict(inspected: Inspected, answer: InspectedAnswer) -> str:
     """What the model said, and what would have been right."""
     if answer.given == answer.wanted:
         return inspected.labels[answer.given]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Inspected, InspectOptions, make_inspected, margin
+from srwm.inspect.inspected import STREAM, Inspected, InspectedAnswer, InspectOptions, make_inspected, margin
 from srwm.runs.devices import choose_device
 
 from .loading import load_tracker
@@ -48,7 +48,8 @@ def inspect_tracker(name: str, options: InspectOptions) -> Inspected:
         for record in inspection:
             gradients[record.name].append(found[record.name][0, step - 1, list(record.heads)])
     answers = tuple(
-        Answer(0, place, int(given[first, step - 1]), int(drawn.targets[first, step - 1])) for place, step in places
+        InspectedAnswer(0, place, int(given[first, step - 1]), int(drawn.targets[first, step - 1]))
+        for place, step in places
     )
     shades = (_LIGHT - (_LIGHT - _DARK) * drawn.symbols // max(len(task.symbols) - 1, 1)).to(torch.uint8)
     return make_inspected(

@@ -1,4 +1,4 @@
-"""Reports: what runs came to, beside the paper, on one page that needs nothing else."""
+"""Reports: results of runs beside the paper, on one page that needs nothing else."""
 
 from pathlib import Path
 

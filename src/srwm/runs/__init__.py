@@ -1,4 +1,4 @@
-"""What every training has in common; this room knows no model and no data.
+"""What every training has in common; it knows no model and no data.
 
 | module | what it holds |
 | --- | --- |

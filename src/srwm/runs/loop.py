@@ -174,8 +174,8 @@ class TrainingLoop:
         """Ask for the means over the steps since the last call; stop every process if one is not finite in one.
 
         Args:
-            metrics: gives numbers named like "train/loss", and starts their sums anew; it waits for the device. Where
-                it exchanges something between processes, it must do so before it can raise.
+            metrics: gives numbers named like "train/loss", and sets their sums back to zero; it waits for the device.
+                Where it exchanges something between processes, it must do so before it can raise.
 
         Raises:
             NonFiniteError: if `metrics` does, or a loss is not finite.

@@ -44,7 +44,7 @@ def load_training_tensors(
 
 
 def take_sums(sums: Tensor, watch: GradientWatch, processes: Processes) -> list[float]:
-    """Give sums over all processes and start them anew; waits for the device.
+    """Give sums over all processes and set them back to zero; waits for the device.
 
     Raises:
         NonFiniteError: if a loss or gradient was not finite.

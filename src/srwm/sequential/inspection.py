@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Inspected, InspectOptions, features_of, make_inspected, margin
+from srwm.inspect.inspected import (
+    STREAM,
+    Inspected,
+    InspectedAnswer,
+    InspectOptions,
+    features_of,
+    make_inspected,
+    margin,
+)
 from srwm.runs.devices import choose_device
 
 from .bank import load_bank
@@ -50,7 +58,8 @@ def inspect_stream(name: str, options: InspectOptions) -> Inspected:
         for record in inspection:
             gradients[record.name].append(found[record.name][0, step - 1, list(record.heads)])
     answers = tuple(
-        Answer(0, place, int(given[first, step - 1]), int(drawn.labels[first, step - 1])) for place, step in places
+        InspectedAnswer(0, place, int(given[first, step - 1]), int(drawn.labels[first, step - 1]))
+        for place, step in places
     )
     words = tuple(tuple("-" if label < 0 else str(label) for label in drawn.previous[row].tolist()) for row in rows)
     sources = ", then ".join(bank.names[each] for each in bank.segments)

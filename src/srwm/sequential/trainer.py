@@ -258,7 +258,7 @@ class SequentialTrainer:
         return loss, scores.detach().argmax(dim=-1) == piece.labels, state
 
     def _count(self, piece: Streams, right: Tensor) -> Tensor:
-        """Right answers and questions of each source, over all instances and for each k, as one row."""
+        """Correct answers and questions of each source, over all instances and for each k, as one row."""
         of_set = (piece.source[..., None] == self._sets) & piece.mask[..., None]
         asked = (piece.instance[..., None] == self._wanted) | (self._wanted == 0)
         counts = [
