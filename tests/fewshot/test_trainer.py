@@ -153,7 +153,7 @@ def test_the_metric_loss_is_added_by_its_weight():
 
 
 def test_queries_that_cannot_take_turns_are_refused():
-    with pytest.raises(ValueError, match=r"queries=4 cannot take turns .* choose a multiple of 3"):
+    with pytest.raises(ValueError, match=r"queries=4 cannot rotate .* choose a multiple of 3"):
         trainer(task={"rotate_support": True, "queries": 4})
 
 
