@@ -36,18 +36,20 @@ class _Launch(NamedTuple):
 # By the number of rows, which is the head size rounded up to a power of two.
 CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(2, 1), 64: _Launch(4, 2), 128: _Launch(4, 8)}
 CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(32, 4), 128: _Launch(32, 16)}
+# More programs than a multiprocessor holds at a time share its registers, see `_is_crowded`.
+CROWDED_CORE_BWD = {16: _Launch(8, 1)}
 READ_FWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(8, 1, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(4, 1, 16)
 }  # fmt: skip
 READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 32), 128: _Launch(16, 1, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
 # With gates, the matrix and what it was at first are held apart, and so are two gradients.
-GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(4, 4), 128: _Launch(16, 16)}
-GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(16, 8), 128: _Launch(32, 16)}
+GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(8, 4), 128: _Launch(16, 16)}
+GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(16, 4), 128: _Launch(32, 16)}
 GATED_READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(8, 1, 16), 128: _Launch(16, 1, 8)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 8)
 }  # fmt: skip
 
 REGISTERS = 65536
@@ -81,6 +83,8 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
         core, read = (GATED_CORE_BWD, GATED_READ_BWD) if backward else (GATED_CORE_FWD, READ_FWD)
     else:
         core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
+        if crowded and backward:
+            core = {**core, **CROWDED_CORE_BWD}
     tiles = (4 if options.forget_gates else 2) if backward else 2
     if _fits_one_program(rows, wide, tiles):
         launches = [(True, True, core[rows])]
@@ -96,6 +100,8 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
             "ACC": tl.float64 if dtype == torch.float64 else tl.float32,
             "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps, **_variant(options),
         }  # fmt: skip
+        if not backward:
+            constants["WARPS"] = launch.warps
         if crowded and runs_core and rows <= 16 and tiles == 2:
             constants["maxnreg"] = 128
         elif launch.warps >= 16:
