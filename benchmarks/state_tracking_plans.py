@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from srwm.languages import LanguagesConfig, recipe
 from srwm.languages.config import read_range
+from srwm.languages.registry import BUILT_IN
 from srwm.runs.config import override
 
 
@@ -244,6 +245,18 @@ def search(seeds: Sequence[int] | None) -> list[Run]:
     return first + then
 
 
+def table(seeds: Sequence[int] | None) -> list[Run]:
+    """Every task with every memory, by the recipes as they are; the longest runs first."""
+    names = [task.name + memory for task in BUILT_IN for memory in MEMORIES]
+    found = [
+        Run(f"{name}|{seed}", name, replace(recipe(name).config, seed=seed))
+        for seed in seeds or (0, 1, 2)
+        for name in sorted(names, key=lambda each: -recipe(each).config.train.total_steps)
+    ]
+    assert len(found) == len({run.name for run in found})
+    return found
+
+
 PLANS: dict[str, Callable[[Sequence[int] | None], list[Run]]] = {
     "speed": speed,
     "parity": parity,
@@ -252,4 +265,5 @@ PLANS: dict[str, Callable[[Sequence[int] | None], list[Run]]] = {
     "hard-groups": hard_groups,
     "others": others,
     "search": search,
+    "table": table,
 }
