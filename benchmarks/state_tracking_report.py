@@ -3,8 +3,8 @@
     python benchmarks/state_tracking_report.py search results/search.json
     python benchmarks/state_tracking_report.py table results/table.json --pictures pictures --json small.json
 
-`search` lists settings by how well they do at the lengths of their training and at twice those; `table` gives a table of
-tasks and memories in Markdown, one of each task, and pictures of accuracy over length.
+`search` lists what every setting came to; `table` gives a table of tasks and memories in Markdown, one of each task, and
+pictures of accuracy over length.
 """
 
 import argparse
@@ -77,10 +77,8 @@ def show_table(runs: Sequence[Mapping[str, Any]]) -> None:
         cells = []
         for ending in MEMORIES:
             tested = [run for run in settings.get(task + ending, []) if run.get("test")]
-            parts = []
-            for place in (0, 1):
-                if tested and len(tested[0]["test"]["by_length"]) > place:
-                    parts.append(percent([run["test"]["by_length"][place]["whole"] for run in tested]))
+            places = range(min(2, len(tested[0]["test"]["by_length"]))) if tested else ()
+            parts = [percent([run["test"]["by_length"][place]["whole"] for run in tested]) for place in places]
             cells.append(" / ".join(parts))
         print(f"| {task} | " + " | ".join(cells) + " |")
     for task in tasks:
