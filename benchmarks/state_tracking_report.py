@@ -3,8 +3,8 @@
     python benchmarks/state_tracking_report.py search results/search.json
     python benchmarks/state_tracking_report.py table results/table.json --pictures pictures --json small.json
 
-`search` lists what every setting came to; `table` gives a table of tasks and memories in Markdown, one of each task, and
-pictures of accuracy over length.
+`search` lists what every setting came to; `table` gives a table of tasks and memories in Markdown, one of each task,
+and pictures of accuracy over length.
 """
 
 import argparse
