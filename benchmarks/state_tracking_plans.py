@@ -123,55 +123,64 @@ def parity(seeds: Sequence[int] | None) -> list[Run]:
 
 def counting(seeds: Sequence[int] | None) -> list[Run]:
     """Counting: which setting of the paper's rule, and of the gated one, is right at twice the lengths?"""
+    none = f"{_PAPER_ADAM} model.memory_options.norm=none"
     settings = {
+        "clip": "",
         "no clip": _NO_CLIP,
         "paper Adam": _PAPER_ADAM,
         "paper Adam, decay": f"{_PAPER_ADAM} {_DECAY}",
-        "paper Adam, rate 3e-3, decay": f"{_PAPER_ADAM} {_DECAY} optimizer.learning_rate=0.003",
-        "paper Adam, rate 3e-4": f"{_PAPER_ADAM} optimizer.learning_rate=0.0003",
-        "paper Adam, rate 1e-4": f"{_PAPER_ADAM} optimizer.learning_rate=0.0001",
+        "norm none": none,
+        "norm none, decay": f"{none} {_DECAY}",
+        "norm none, clip": "model.memory_options.norm=none",
+        "norm none, rate 3e-3, decay": f"{none} {_DECAY} optimizer.learning_rate=0.003",
+        "norm none, rate 3e-4": f"{none} optimizer.learning_rate=0.0003",
+        "norm none, rate 1e-4": f"{none} optimizer.learning_rate=0.0001",
+        "norm none, 8 heads": f"{none} model.num_heads=8",
+        "norm none, 2 heads": f"{none} model.num_heads=2",
+        "norm none, 1 layer": f"{none} model.num_layers=1",
+        "norm none, 1 layer, 8 heads": f"{none} model.num_layers=1 model.num_heads=8",
+        "norm none, 1 layer, 1 head": f"{none} model.num_layers=1 model.num_heads=1",
+        "norm none, 1 layer, rate 3e-4": f"{none} model.num_layers=1 optimizer.learning_rate=0.0003",
+        "norm none, 1 layer, width 16, 2 heads": (
+            f"{none} model.num_layers=1 model.hidden_size=16 model.ff_size=32 model.num_heads=2"
+        ),
+        "norm none, width 128": f"{none} model.hidden_size=128 model.ff_size=256 model.num_heads=8",
+        "norm none, unit keys": f"{none} model.memory_options.key_map=l2",
+        "norm none, beta 0": f"{none} model.memory_options.beta_init=0 model.memory_options.query_init_scale=1",
+        "norm none, beta -3": f"{none} model.memory_options.beta_init=-3",
+        "norm none, one batch one length": f"{none} task.same_length=true",
+        "norm none, batch 256": f"{none} train.batch_size=256",
+        "norm input": f"{_PAPER_ADAM} model.memory_options.norm=input",
         "paper Adam, 8 heads": f"{_PAPER_ADAM} model.num_heads=8",
-        "paper Adam, 2 heads": f"{_PAPER_ADAM} model.num_heads=2",
-        "paper Adam, 1 head": f"{_PAPER_ADAM} model.num_heads=1",
         "paper Adam, 1 layer": f"{_PAPER_ADAM} model.num_layers=1",
-        "paper Adam, width 128": f"{_PAPER_ADAM} model.hidden_size=128 model.ff_size=256 model.num_heads=8",
-        "paper Adam, width 32": f"{_PAPER_ADAM} model.hidden_size=32 model.ff_size=64",
-        "paper Adam, width 16, 1 layer, 2 heads": (
-            f"{_PAPER_ADAM} model.hidden_size=16 model.ff_size=32 model.num_layers=1 model.num_heads=2"
-        ),
-        "paper Adam, width 32, 1 layer, norm input": (
-            f"{_PAPER_ADAM} model.hidden_size=32 model.ff_size=64 model.num_layers=1 model.memory_options.norm=input"
-        ),
-        "paper Adam, unit keys": f"{_PAPER_ADAM} model.memory_options.key_map=l2",
-        "paper Adam, unit keys, projection": (
-            f"{_PAPER_ADAM} model.memory_options.key_map=l2 model.memory_options.input_projection=true"
-        ),
-        "paper Adam, norm input": f"{_PAPER_ADAM} model.memory_options.norm=input",
-        "paper Adam, norm none": f"{_PAPER_ADAM} model.memory_options.norm=none",
-        "paper Adam, own lengths": f"{_PAPER_ADAM} task.same_length=false",
-        "paper Adam, batch 256": f"{_PAPER_ADAM} train.batch_size=256",
-        "paper Adam, beta 0": (
-            f"{_PAPER_ADAM} model.memory_options.beta_init=0 model.memory_options.query_init_scale=1"
-        ),
-        "paper Adam, beta -3": f"{_PAPER_ADAM} model.memory_options.beta_init=-3",
     }
     gated = {
         "paper Adam": _PAPER_ADAM,
-        "paper Adam, 4 heads": f"{_PAPER_ADAM} model.num_heads=4",
-        "paper Adam, little forgetting": (
-            f"{_PAPER_ADAM} model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
+        "norm none": none,
+        "norm none, 4 heads": f"{none} model.num_heads=4",
+        "norm none, little forgetting": (
+            f"{none} model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
         ),
-        "paper Adam, may forget nothing": f"{_PAPER_ADAM} model.memory_options.forget_min=0",
-        "paper Adam, norm input": f"{_PAPER_ADAM} model.memory_options.norm=input",
+        "norm none, may forget nothing": f"{none} model.memory_options.forget_min=0",
+    }
+    lstm = {
+        "paper Adam": _PAPER_ADAM,
+        "rate 3e-3, decay": f"{_PAPER_ADAM} {_DECAY} optimizer.learning_rate=0.003",
+        "1 layer": f"{_PAPER_ADAM} model.num_layers=1",
+    }
+    long = {
+        "norm none, long": f"{none} train.total_steps=20000",
+        "paper Adam, long": f"{_PAPER_ADAM} train.total_steps=20000",
     }
     found = []
     for seed in seeds or (10, 11):
+        common = f"train.total_steps=6000 {BINS}"
+        options = {"looks": (1000, 3000), "look_lengths": ("2-50", "51-100"), "common": common}
+        found += runs("anbn-srwm", long, (seed,), **options)
         for task in ("anbn", "anbncn", "shuffle-2"):
-            common = f"train.total_steps=6000 {BINS}"
-            options = {"looks": (1000, 3000), "look_lengths": ("2-50", "51-100"), "common": common}
             found += runs(f"{task}-srwm", settings, (seed,), **options)
             found += runs(task, gated, (seed,), **options)
-            found += runs(f"{task}-lstm", {"paper Adam": _PAPER_ADAM}, (seed,), **options)
+            found += runs(f"{task}-lstm", lstm, (seed,), **options)
     return found
 
 
