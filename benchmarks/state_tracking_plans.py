@@ -304,7 +304,8 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
     )
     options = {"looks": (5000,), "look_lengths": ("2-16", "64"), "common": hard}
     found += runs("s5", {"gated": "", "gated, rate 2e-3": "optimizer.learning_rate=0.002"}, (10,), **options)
-    settings = {"gated": "", "gated, dropout": "model.dropout=0.1", "gated, 1 layer": one}
+    fades = "model.memory_options.forget_min=0.05 model.memory_options.forget_max=0.5"
+    settings = {"gated": "", "gated, dropout": "model.dropout=0.1", "gated, forgets 5% to 50%": fades}
     found += runs("a5", settings, (11,), **options)
     common = f"train.total_steps=8000 {adam} {BINS}"
     for seed in (seeds or (10, 11, 12))[:2]:
@@ -344,6 +345,12 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
             "softmax": "model.memory_options.key_map=softmax",
             "rate 3e-3": "optimizer.learning_rate=0.003",
             "may forget more": "model.memory_options.forget_max=0.5",
+            "forgets 5% to 50%": fades,
+            "forgets 10% to 50%": f"{fades} model.memory_options.forget_min=0.1",
+            "forgets 20% to 80%": "model.memory_options.forget_min=0.2 model.memory_options.forget_max=0.8",
+            "forgets 5% to 50%, 1 layer": f"{fades} {one}",
+            "forgets 5% to 50%, dropout": f"{fades} model.dropout=0.1",
+            "forgets 2% to 20%": "model.memory_options.forget_min=0.02 model.memory_options.forget_max=0.2",
             "width 128": width(128, 2),
         }
         found += runs("s3", settings, (seed,), **options)
