@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -42,6 +42,7 @@ class Task:
     """The images of the examples and the queries of a single sequence, for what does not go by features."""
 
 
+@runtime_checkable
 class Learner(Protocol):
     """What learns from tasks, and is asked about them: a network, or a classifier beside it."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from srwm.runs.recipes import find_recipe
 from srwm.supervised.config import ModelConfig, OptimizerConfig
-from srwm.supervised.presets import GATED, GATED_DELTANET, OFF_PLATEAU, UNIT_KEYS
+from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
 
 from .config import ContinualConfig, ContinualTrainConfig, LossConfig, TasksConfig
 
@@ -75,9 +75,15 @@ PAPER_TWO = ContinualConfig(
 )
 
 BEST_MODEL = replace(
-    PAPER_MODEL, encoder_dropout=0.0, dropout=0.0, **{**OFF_PLATEAU, **UNIT_KEYS, "feature_norm": True}
+    PAPER_MODEL,
+    encoder_dropout=0.0,
+    dropout=0.0,
+    num_heads=4,
+    feature_norm=True,
+    label_scale=8.0,
+    memory_options={"key_map": "l2", "input_projection": True},
 )
-"""What ends the plateau at chance: keys of unit length, louder labels, features centred."""
+"""What ends the plateau at chance: keys of unit length, features centred, louder labels; and heads that hold more."""
 
 
 def _with(base: ContinualConfig, **parts: Any) -> ContinualConfig:
@@ -86,7 +92,7 @@ def _with(base: ContinualConfig, **parts: Any) -> ContinualConfig:
 
 
 OMNIGLOT = ContinualConfig(
-    tasks=TasksConfig(queries=4, channels=1, augment=0.5, augment_sequences=0.5, thicken=1.5),
+    tasks=TasksConfig(queries=4, replays=4, channels=1, augment=0.5, augment_sequences=0.5, thicken=1.5),
     loss=LossConfig(prototypical=1.0),
     model=BEST_MODEL,
     optimizer=OptimizerConfig(schedule="cosine", warmup_steps=300),
@@ -100,6 +106,7 @@ TWO = ContinualConfig(
         tasks=2,
         ways=5,
         queries=3,
+        replays=4,
         labels="domain_incremental",
         horizontal_flip=("cifar-fs",),
         augment=0.5,
@@ -112,7 +119,7 @@ TWO = ContinualConfig(
 """Omniglot and CIFAR-FS, either first, with the same five labels."""
 
 _STROKES = ContinualConfig(
-    tasks=TasksConfig(sources=("strokes",), tasks=3, shots=2, queries=3, image_size=20, channels=1),
+    tasks=TasksConfig(sources=("strokes",), tasks=3, shots=2, queries=3, replays=4, image_size=20, channels=1),
     loss=LossConfig(prototypical=1.0),
     model=replace(BEST_MODEL, encoder_channels=32, hidden_size=64, num_heads=2, ff_size=128),
     optimizer=OptimizerConfig(learning_rate=2e-3, schedule="cosine", warmup_steps=50),
@@ -130,7 +137,7 @@ _STROKES = ContinualConfig(
 _MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
     "": ("SRWM", {}),
     "-gated": ("gated SRWM", GATED),
-    "-deltanet": ("DeltaNet", {"memory": "deltanet", "memory_options": {"feature_map": "elu_sum"}}),
+    "-deltanet": ("DeltaNet", DELTANET),
     "-gated-deltanet": ("gated DeltaNet", GATED_DELTANET),
 }
 
@@ -144,7 +151,7 @@ _SETTINGS: dict[str, tuple[str, ContinualConfig]] = {
         "twenty two-way tasks of Omniglot, the same two labels",
         _with(
             OMNIGLOT,
-            tasks={"labels": "domain_incremental", "tasks": 20, "queries": 2},
+            tasks={"labels": "domain_incremental", "tasks": 20, "queries": 2, "replays": 2},
             train={"batch_size": 32},
         ),
     ),

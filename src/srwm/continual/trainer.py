@@ -137,7 +137,7 @@ class ContinualTrainer(CudaGraphTrainer):
         # A row for each sequence that is made of the images.
         support, query = (_rows(features, at) for at in (made.support, made.query))
         labels, wanted = (field.flatten(0, 1) for field in (made.support_labels, made.query_labels))
-        source = source.repeat_interleave(config.tasks.replays, dim=0, output_size=len(labels))
+        source = source[:, None].expand(-1, config.tasks.replays, -1).flatten(0, 1)
         terms: dict[Pair, Tensor] = {}
         right: dict[Pair, Tensor] = {}
         state, earlier = self._begin(batch[6:], len(places), first)
@@ -243,11 +243,11 @@ class ContinualTrainer(CudaGraphTrainer):
 
     def _few_shot(self, support: Tensor, labels: Tensor, query: Tensor, wanted: Tensor, source: Tensor) -> Tensor:
         """Mean cross-entropy of each task's queries after one example of each class, from a new state."""
-        total = torch.zeros((), device=support.device)
+        total, row = torch.zeros((), device=support.device), torch.arange(len(support), device=support.device)[:, None]
         for task in range(support.shape[1]):
+            # An index, and no `gather`: on a GPU the deterministic gradient of that cannot be recorded.
             at = first_of_each_class(labels[:, task], self.config.tasks.ways)
-            examples = support[:, task].gather(1, at[..., None].expand(-1, -1, support.shape[-1]))
-            state = self.model.learn_features(examples, labels[:, task].gather(1, at))
+            state = self.model.learn_features(support[row, task, at], labels[row, task, at])
             scores = self.model.read_features(query[:, task], state)
             each = cross_entropies(scores[:, None], wanted[:, task : task + 1])[:, 0]
             total = total + (each * source_factors(source[:, task], self.config.loss, each)).mean()
