@@ -89,4 +89,4 @@ def test_the_prototypical_loss_tells_the_classes_of_all_tasks_apart(offset):
 @pytest.mark.parametrize("name", ["forward", "backward", "few_shot", "prototypical"])
 def test_weights_below_zero_are_refused(name):
     with pytest.raises(ValueError, match=f"{name}=-1"):
-        LossConfig(**{name: -1})
+        LossConfig(**{name: -1.0})
