@@ -13,6 +13,7 @@ from srwm.runs.experiment import EvaluateOptions, Experiment
 from srwm.runs.model_card import model_card
 
 from .evaluation import evaluate
+from .inspection import watch_tracker
 from .loading import KIND, export_tracker, load_tracker
 from .metrics import charts, measures
 from .recipes import RECIPES, Figures
@@ -69,4 +70,5 @@ LANGUAGES = Experiment(
     export_run,
     measures,
     charts,
+    watch_tracker,
 )
