@@ -173,7 +173,7 @@ def test_parts_that_make_no_sense_are_broken(mnist, empty_data_folder, change, s
 def test_a_class_with_too_few_training_images_cannot_validate(tmp_path, empty_data_folder):
     made, _ = archives(tmp_path, {"train": 5, "t10k": 1})
     write_pack(convert_mnist(made, empty_data_folder / "mnist.npz", quiet))
-    with pytest.raises(InputError, match="class '0' of .* has 5 training images; expected at least 6"):
+    with pytest.raises(InputError, match=r"class '0' of .* has 5 training images; expected at least 6"):
         load_images("mnist", "train")
 
 

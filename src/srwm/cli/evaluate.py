@@ -32,6 +32,12 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         choices=("model", "nearest-mean", "fine-tuning"),
         help="of continual learning, with --source: the model, or what is set beside it (default: model)",
     )
+    evaluate.add_argument(
+        "--picture",
+        type=Path,
+        metavar="FILE",
+        help="of continual learning: draw what is still known (.svg, .png, .pdf)",
+    )
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
     evaluate.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     evaluate.add_argument(
@@ -62,6 +68,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         invert=args.invert,
         tasks=args.tasks,
         learner=args.learner,
+        picture=args.picture,
         seed=args.seed,
         device=args.device,
         data=args.data,

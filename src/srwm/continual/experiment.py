@@ -15,11 +15,13 @@ from .bank import load_bank
 from .baselines import FineTuning, NearestMean
 from .config import TasksConfig
 from .evaluation import InContext, Learner, evaluate_orders
+from .inspection import watch_continual
 from .loading import KIND, export_continual_model, load_continual_model
 from .measures import ContinualEvaluation
 from .metrics import charts, measures
 from .model import ContinualModel
 from .model_card import model_card
+from .plots import plot_matrices
 from .recipes import RECIPES, paper_figures
 from .split import evaluate_split, load_split_source
 from .tables import evaluation_table, result_table
@@ -57,6 +59,11 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
         title = f"{name} on {options.source}" + ("" if learner == "model" else f", {learner}")
         content |= {"source": options.source, "learner": learner}
         figures = paper_figures(options.source, tasks)
+    if options.picture is not None:
+        panels = {
+            f"{title}{'' if place == 0 else f', order {place + 1}'}": one for place, one in enumerate(tested.orders)
+        }
+        plot_matrices(panels, options.picture)
     return {**content, **dataclasses.asdict(tested)}, evaluation_table(f"{title}: accuracy in %", tested, figures)
 
 
@@ -90,4 +97,6 @@ def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, lice
     export_continual_model(model, out, half=half, measured=result, card=card)
 
 
-CONTINUAL = Experiment(KIND, RECIPES, train_run, result_table, evaluate_model, export_run, measures, charts)
+CONTINUAL = Experiment(
+    KIND, RECIPES, train_run, result_table, evaluate_model, export_run, measures, charts, watch_continual
+)

@@ -56,6 +56,8 @@ class EvaluateOptions:
     """Tasks of a sequence."""
     learner: Literal["model", "nearest-mean", "fine-tuning"] | None = None
     """What learns the tasks."""
+    picture: Path | None = None
+    """Where to draw what was measured."""
     seed: int = 0
     """Seed of the episodes."""
     device: str = "auto"
