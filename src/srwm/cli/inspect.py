@@ -148,6 +148,7 @@ def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Pa
     from srwm.inspect import plots
     from srwm.inspect.film import write_film
     from srwm.inspect.past_plot import plot_past
+    from srwm.inspect.span_plot import plot_spans
     from srwm.inspect.state_plot import plot_states
 
     inspection, files = watched.inspection, []
@@ -167,6 +168,9 @@ def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Pa
     if watched.states is not None:
         plot_states(watched.inspection, watched.states, watched.labels, folder / "states.png", words=watched.words[0])
         files.append(folder / "states.png")
+    if watched.spans:
+        plot_spans(watched.inspection, watched.spans, watched.span_names, folder / "tasks.png")
+        files.append(folder / "tasks.png")
     if args.film:
         most = max(inspection, key=lambda record: float(record.moved[:, -1].mean()))
         write_film(most, folder / "film.gif", images=watched.images[0], words=watched.words[0])
