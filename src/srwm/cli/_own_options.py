@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from srwm.errors import InputError
 
@@ -35,8 +35,7 @@ def add_own_options(parser: Parser, base: type, classes: Mapping[str, type]) -> 
                 found[field.name]["help"] += f"; {text}"
             else:
                 kinds = [each for each in typing.get_args(field.type) or (field.type,) if each is not type(None)]
-                how = {"action": "store_const", "const": True} if bool in kinds else {"type": kinds[0]}
-                found[field.name] = {"dest": f"own_{field.name}", "help": text, **how}
+                found[field.name] = {"dest": f"own_{field.name}", "help": text, **_reader(kinds[0])}
             owners.setdefault(field.name, []).append(experiment)
     for name, words in found.items():
         parser.add_argument(f"--{name.replace('_', '-')}", **words)
@@ -66,6 +65,15 @@ def read_own_options(args: argparse.Namespace, cls: type[T], general: Mapping[st
         return cls(**general, **given)
     except ValueError as error:
         raise InputError(str(error)) from error
+
+
+def _reader(kind: Any) -> dict[str, Any]:
+    """How `argparse` reads a field of a type."""
+    if kind is bool:
+        return {"action": "store_const", "const": True}
+    if typing.get_origin(kind) is Literal:
+        return {"choices": typing.get_args(kind)}
+    return {"type": kind}
 
 
 def _begun_small(text: str) -> str:

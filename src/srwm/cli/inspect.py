@@ -148,6 +148,7 @@ def _draw(inspected: "Inspected", folder: Path, args: argparse.Namespace) -> lis
     from srwm.inspect import plots
     from srwm.inspect.film import write_film
     from srwm.inspect.past_plot import plot_past
+    from srwm.inspect.span_plot import plot_spans
     from srwm.inspect.state_plot import plot_states
 
     inspection, files = inspected.inspection, []
@@ -168,6 +169,9 @@ def _draw(inspected: "Inspected", folder: Path, args: argparse.Namespace) -> lis
         words = () if inspected.words is None else inspected.words[0]
         plot_states(inspection, inspected.states, inspected.labels, folder / "states.png", words=words)
         files.append(folder / "states.png")
+    if inspected.spans:
+        plot_spans(inspected.inspection, inspected.spans, inspected.span_names, folder / "tasks.png")
+        files.append(folder / "tasks.png")
     if args.film:
         most = max(inspection, key=lambda record: float(record.moved[:, -1].mean()))
         images = None if inspected.images is None else inspected.images[0]

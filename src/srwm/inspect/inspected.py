@@ -98,6 +98,10 @@ class Inspected:
     states: Int[Tensor, "b t"] | None = None
     """The number of the state that the task was in after each recorded step of each recorded row, which is its right
     answer, too; None where a task has no such thing."""
+    spans: tuple[int, ...] = ()
+    """The number of the task that each recorded step belongs to, -1 for none; empty where there are no tasks."""
+    span_names: tuple[str, ...] = ()
+    """What each of these tasks is called."""
 
 
 def margin(scores: Float[Tensor, "b ways"]) -> Float[Tensor, "b"]:
