@@ -1,6 +1,7 @@
 """What kernels for CPU cores share: one way in, the page about it, what is kept on disk, and what is said meanwhile."""
 
 import ast
+import gc
 import logging
 import os
 import re
@@ -142,6 +143,26 @@ def test_the_name_of_what_is_kept_tells_the_sources_of_all_that_kernels_share(tm
         (folder / "file.py").write_text("2")
         seen.add(digest())
         assert len(seen) == i + 2
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_as_it_was_when_a_kernel_was_compiled_or_could_not_be(enabled, monkeypatch):
+    seen = []
+
+    def compiler(*_, **__):
+        seen.append(gc.isenabled())
+        raise TypeError("no such loop")
+
+    monkeypatch.setattr(kernel_module.numba, "cfunc", compiler)
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with pytest.raises(TypeError, match="no such loop"):
+            kernel_module.Kernel(run, example).entry(4, kernel_module.Counts(1, 1, 1))
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert seen == [False]
 
 
 @pytest.fixture

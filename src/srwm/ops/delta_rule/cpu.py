@@ -1,7 +1,7 @@
 """The delta rule on CPU cores: compiled by numba, each core runs its share of the heads.
 
-`../_cpu/README.md` says how kernels are written; here they follow the equations of README.md. A row of a table belongs to
-one step of one head, (b steps + t) heads + h. What a loop over steps needs of the next step is asked for during this
+`../_cpu/README.md` says how kernels are written; here they follow the equations of README.md. A row of a table belongs
+to one step of one head, (b steps + t) heads + h. What a loop over steps needs of the next step is asked for during this
 one, because it lies far away in memory.
 """
 

@@ -1,9 +1,9 @@
 """The self-referential recurrence on CPU cores: compiled by numba, each core runs its share of the heads.
 
 The kernels here are those of matrices that forget nothing; `_gated_cpu.py` has those with gates. `../_cpu/README.md`
-says how kernels are written; here they follow the equations of README.md. A row of a table belongs to one step of one head,
-(b steps + t) heads + h. What a loop over steps needs of the next step is asked for during this one, because it lies far
-away in memory.
+says how kernels are written; here they follow the equations of README.md. A row of a table belongs to one step of one
+head, (b steps + t) heads + h. What a loop over steps needs of the next step is asked for during this one, because it
+lies far away in memory.
 """
 
 import numpy as np
