@@ -12,12 +12,13 @@ __all__ = ["all_recipes", "experiment_in", "experiments", "find_experiment"]
 
 def experiments() -> dict[str, Experiment]:
     """All experiments by name; a new one is added here, and every command then serves it."""
+    from srwm.continual.experiment import CONTINUAL
     from srwm.fewshot.experiment import FEW_SHOT
     from srwm.languages.experiment import LANGUAGES
     from srwm.rl.experiment import REINFORCEMENT_LEARNING
     from srwm.sequential.experiment import SEQUENTIAL
 
-    return {each.name: each for each in (FEW_SHOT, SEQUENTIAL, LANGUAGES, REINFORCEMENT_LEARNING)}
+    return {each.name: each for each in (FEW_SHOT, SEQUENTIAL, CONTINUAL, LANGUAGES, REINFORCEMENT_LEARNING)}
 
 
 def all_recipes() -> dict[str, Recipe]:

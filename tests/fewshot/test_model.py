@@ -5,8 +5,8 @@ import torch
 
 from srwm.data import draw_episodes
 from srwm.fewshot import FewShotModel
-from srwm.fewshot.model import evaluating, to_unit
 from srwm.nn import find_memory, memory_names
+from srwm.supervised.network import evaluating, to_unit
 
 from .tiny import SIZE, config, image_set, model, pictures
 

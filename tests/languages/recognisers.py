@@ -42,6 +42,26 @@ def _moved(elements, numbers):
     return elements.index(tuple(things))
 
 
+def _ball(swaps, number):
+    """Move cups about in a list, and look for the one with the ball."""
+    cups = ["ball"] + [""] * (number - 1)
+    for swap in swaps:
+        one, other = (int(place) - 1 for place in swap.split("-"))
+        cups[one], cups[other] = cups[other], cups[one]
+    return cups.index("ball")
+
+
+def _recalled(word):
+    """Play it through with a dictionary. The answers are 1 to 8, "nothing asked" and "none yet"."""
+    known = {}
+    for symbol in word[:-1]:
+        if "=" in symbol:
+            key, value = symbol.split("=")
+            known[key] = int(value) - 1
+    asked = word[-1]
+    return known.get(asked[0], 9) if asked.endswith("?") else 8
+
+
 S3, A5, S5 = sorted(permutations(range(3))), _even_permutations(5), sorted(permutations(range(5)))
 
 RECOGNISERS = {
@@ -58,5 +78,8 @@ RECOGNISERS = {
     "s3": lambda word: _moved(S3, word),
     "a5": lambda word: _moved(A5, word),
     "s5": lambda word: _moved(S5, word),
+    "cups-3": lambda word: _ball(word, 3),
+    "cups-5": lambda word: _ball(word, 5),
+    "recall": _recalled,
 }
 """For each task, from the symbols of a beginning to the right answer after it."""

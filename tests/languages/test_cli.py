@@ -142,7 +142,16 @@ def test_a_sweep_compares_memories(tmp_path, capsys):
     assert "train parity-deltanet" in out
 
 
-def test_a_model_of_languages_is_no_few_shot_model(trained, capsys):
-    status, _, err = run(["inspect", trained], capsys)
+def test_inspect_shows_the_places_of_the_states(trained, tmp_path, capsys):
+    status, out, _ = run(["inspect", trained, "--out", tmp_path / "pictures", "--episodes", 2], capsys)
+    assert status == 0
+    assert "2 sequence(s) of 50 symbols, is the number of ones so far odd?" in out
+    names = {"rates.png", "rates-by-head.png", "change.png", "ranks.png", "heads.png", "past.png", "states.png"}
+    assert set(os.listdir(tmp_path / "pictures")) == names
+
+
+@pytest.mark.parametrize("words", [["--questions", "3"], ["--shots", "1"], ["--source", "omniglot"]])
+def test_inspect_refuses_what_is_for_images(trained, capsys, words):
+    status, _, err = run(["inspect", trained, *words], capsys)
     assert status == 2
-    assert "languages" in err
+    assert f"{words[0][2:]} is for few-shot models" in err

@@ -2,9 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
+import torch
 
+from srwm.data.random import stream_key
 from srwm.errors import InputError
 from srwm.languages import TaskConfig, draw_sequences, find_task
 from srwm.languages.registry import sizes
@@ -22,17 +23,21 @@ def task(path, test=False, **options):
     return find_task(TaskConfig(name=f"file:{path}", **values), test=test)
 
 
+def drawn(one, lengths):
+    keys = stream_key(0, 0, torch.arange(len(lengths)))
+    return draw_sequences(one, keys, torch.tensor(lengths), max(lengths))
+
+
 def test_sequences_are_beginnings_of_those_in_the_file(tmp_path):
-    drawn = draw_sequences(task(write(tmp_path / "mine.jsonl")), np.random.default_rng(0), [3] * 30)
-    found = {(tuple(row[0].tolist()), tuple(row[1].tolist())) for row in zip(*drawn, strict=True)}
+    sequences = drawn(task(write(tmp_path / "mine.jsonl")), [3] * 30)
+    found = {(tuple(row[0].tolist()), tuple(row[1].tolist())) for row in zip(*sequences, strict=True)}
     assert found == {((0, 1, 2), (0, 1, 1)), ((1, 1, 1), (0, 0, 0))}
 
 
 def test_a_second_file_may_hold_what_to_test_with(tmp_path):
     first, second = write(tmp_path / "a.jsonl", SEQUENCES[:1]), write(tmp_path / "b.jsonl", SEQUENCES[2:])
     for test, symbol in ((False, 0), (True, 1)):
-        drawn = draw_sequences(task(first, test, test_name=f"file:{second}"), np.random.default_rng(0), [1])
-        assert drawn.symbols.tolist() == [[symbol]]
+        assert drawn(task(first, test, test_name=f"file:{second}"), [1]).symbols.tolist() == [[symbol]]
 
 
 def test_the_sizes_are_known_without_the_file():
@@ -42,7 +47,7 @@ def test_the_sizes_are_known_without_the_file():
 
 def test_lengths_beyond_the_file_get_a_sentence(tmp_path):
     with pytest.raises(InputError, match=r"the longest sequence of .* has 4 symbols; 5 were asked for"):
-        draw_sequences(task(write(tmp_path / "mine.jsonl")), np.random.default_rng(0), [5])
+        drawn(task(write(tmp_path / "mine.jsonl")), [5])
 
 
 @pytest.mark.parametrize(

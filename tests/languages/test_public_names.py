@@ -11,6 +11,7 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(srwm.languages.
 
 def test_the_public_names_are_these():
     assert sorted(srwm.languages.__all__) == [
+        "CurriculumConfig",
         "LanguagesConfig",
         "LanguagesEvaluation",
         "LanguagesRecipe",
@@ -25,12 +26,14 @@ def test_the_public_names_are_these():
         "TaskConfig",
         "WarmupAdamConfig",
         "alternating_group",
+        "cups",
         "draw_sequences",
         "evaluate",
         "export_tracker",
         "find_task",
         "group_product",
         "load_tracker",
+        "numpy_task",
         "recipe",
         "register_task",
         "sum_modulo",

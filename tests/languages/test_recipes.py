@@ -19,6 +19,7 @@ ENDINGS = {
     "-gated-deltanet": "gated_deltanet",
     "-negative-deltanet": "gated_deltanet",
     "-lstm": "lstm",
+    "-transformer": "attention",
     "-feed-forward": "feed_forward",
 }
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from srwm.errors import InputError
 from srwm.languages import RECIPES
 from srwm.languages.metrics import charts, measures
-from srwm.languages.plots import plot_lengths
+from srwm.languages.plots import plot_evaluations, plot_lengths
 from srwm.languages.tables import read_evaluation, result_table
 from srwm.runs.config import to_json
 from srwm.runs.run_folder import RunFolder
@@ -117,6 +117,17 @@ def test_accuracy_over_length_of_several_runs_is_drawn(run, tmp_path):
         assert f"<!-- {word} -->" in text
     plot_lengths({"SRWM": tmp_path / "a"}, tmp_path / "lengths.png")
     assert (tmp_path / "lengths.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_several_seeds_of_a_memory_are_one_line_and_a_band_around_it(tmp_path):
+    def drawn(name, *shifts):
+        tests = [read_evaluation(result(shift=shift)["test"]) for shift in shifts]
+        plot_evaluations({"SRWM": tests}, tmp_path / name)
+        return (tmp_path / name).read_text()
+
+    one, two = drawn("one.svg", 0.1), drawn("two.svg", 0.0, 0.2)
+    # A band is a filled area: a path of its own in each panel.
+    assert two.count("FillBetweenPolyCollection") == one.count("FillBetweenPolyCollection") + 2
 
 
 def test_what_cannot_be_drawn_gets_a_sentence(run, tmp_path, monkeypatch):

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 import torch
 
+from srwm.data.random import stream_key
 from srwm.errors import InputError
-from srwm.languages import TASKS, Task, TaskConfig, draw_sequences, find_task, register_task
+from srwm.languages import TASKS, TaskConfig, draw_sequences, find_task, numpy_task, register_task
 from srwm.languages.registry import BUILT_IN
-from srwm.languages.tasks import IGNORED, draw_lengths, generator_of, lengths_between
+from srwm.languages.tasks import IGNORED, draw_batch, lengths_between
 
 from .recognisers import RECOGNISERS
+
+ONE_SEQUENCE = ("aa-star", "abab-star", "anbn", "anbncn")
+"""These have one sequence of a length."""
 
 
 def task(name):
@@ -17,7 +21,15 @@ def task(name):
 
 
 def drawn(name, lengths, seed=0):
-    return draw_sequences(task(name), generator_of(seed, 0, 0), lengths)
+    keys = stream_key(seed, 0, torch.arange(len(lengths)))
+    return draw_sequences(task(name), keys, torch.tensor(lengths), max(lengths))
+
+
+def batch(name, steps, *, seed=3, stream=1, lengths=range(24, 25), same_length=False, **options):
+    one = task(name) if isinstance(name, str) else name
+    return draw_batch(
+        one, torch.tensor(steps), lengths, seed=seed, stream=stream, batch_size=8, same_length=same_length, **options
+    )
 
 
 def lengths_of(name, longest):
@@ -40,19 +52,44 @@ def test_every_target_is_what_a_recogniser_says_of_the_beginning(name):
 
 @pytest.mark.parametrize("name", RECOGNISERS)
 def test_every_symbol_and_every_answer_comes_up(name):
-    sequences = drawn(name, [lengths_of(name, 60)[-1]] * 60)
+    sequences = drawn(name, [lengths_of(name, 60)[-1]] * 150)
     assert sequences.symbols.unique().tolist() == list(range(len(task(name).symbols)))
     assert sequences.targets.unique().tolist() == list(range(task(name).num_classes))
 
 
 @pytest.mark.parametrize("name", RECOGNISERS)
-def test_what_is_drawn_is_a_function_of_the_three_numbers(name):
-    def draw(*numbers):
-        return draw_sequences(task(name), generator_of(*numbers), [24] * 8).symbols
+def test_what_is_drawn_is_a_function_of_the_seed_the_stream_and_the_step(name):
+    def draw(step, **numbers):
+        return batch(name, step, **numbers).symbols
 
-    assert torch.equal(draw(3, 1, 4), draw(3, 1, 4))
-    if name not in ("aa-star", "abab-star", "anbn", "anbncn"):  # these have one sequence of a length
-        assert not any(torch.equal(draw(3, 1, 4), draw(*other)) for other in ((4, 1, 4), (3, 2, 4), (3, 1, 5)))
+    assert torch.equal(draw(4), draw(4))
+    if name not in ONE_SEQUENCE:
+        assert not any(torch.equal(draw(4), other) for other in (draw(5), draw(4, seed=4), draw(4, stream=2)))
+
+
+@pytest.mark.parametrize("name", [*RECOGNISERS, "own"])
+@pytest.mark.parametrize("same_length", [True, False])
+def test_several_steps_drawn_at_once_are_those_drawn_alone(name, same_length):
+    def draw(generator, sequences, length):
+        bits = generator.integers(2, size=(sequences, length))
+        return bits, bits
+
+    one = numpy_task("own", "own", ("0", "1"), 2, draw) if name == "own" else name
+    options = {"lengths": range(6, 25, 6), "same_length": same_length}
+    together = batch(one, [2, 9, 4], **options)
+    for row, step in enumerate([2, 9, 4]):
+        alone = batch(one, step, **options)
+        assert torch.equal(together.symbols[row], alone.symbols)
+        assert torch.equal(together.targets[row], alone.targets)
+
+
+@pytest.mark.parametrize("name", RECOGNISERS)
+def test_a_row_does_not_depend_on_the_longest(name):
+    lengths = lengths_of(name, 12)
+    short = drawn(name, list(lengths))
+    long = drawn(name, [*lengths, lengths_of(name, 40)[-1]])
+    for found, wanted in zip(long, short, strict=True):
+        assert torch.equal(found[:-1, : lengths[-1]], wanted)
 
 
 @pytest.mark.parametrize("name", ["anbn", "anbncn", "dyck-1", "shuffle-2"])
@@ -69,47 +106,82 @@ def test_a_sequence_with_a_reset_ends_with_everything_closed():
     assert [int(sequences.targets[row, length - 1]) for row, length in enumerate(lengths)] == [0] * len(lengths)
 
 
-def test_bits_and_elements_of_groups_are_even():
-    for name in ("parity", "sum-mod-3", "s3"):
+def test_bits_elements_of_groups_and_swaps_are_even():
+    for name in ("parity", "sum-mod-3", "s3", "cups-3"):
         symbols = drawn(name, [1000] * 100).symbols
         share = symbols.flatten().bincount().double() / symbols.numel()
         assert torch.allclose(share, torch.full_like(share, 1 / len(share)), atol=0.01)
 
 
+def test_a_third_of_recall_writes_asks_and_means_nothing():
+    symbols = drawn("recall", [1000] * 100).symbols
+    for low, high in ((0, 64), (64, 72), (72, 76)):
+        is_kind = (symbols >= low) & (symbols < high)
+        assert float(is_kind.double().mean()) == pytest.approx(1 / 3, abs=0.01)
+        share = (symbols[is_kind] - low).bincount().double() / int(is_kind.sum())
+        assert torch.allclose(share, torch.full_like(share, 1 / (high - low)), atol=0.01)
+
+
 def test_lengths_are_those_that_a_language_has():
-    assert lengths_between(task("parity"), 2, 5) == [2, 3, 4, 5]
-    assert lengths_between(task("dyck-1"), 51, 56) == [52, 54, 56]
-    assert lengths_between(task("anbncn"), 200, 200) == [198]
-    assert lengths_between(task("anbncn"), 1, 2) == [3]
+    assert list(lengths_between(task("parity"), 2, 5)) == [2, 3, 4, 5]
+    assert list(lengths_between(task("dyck-1"), 51, 56)) == [52, 54, 56]
+    assert list(lengths_between(task("anbncn"), 200, 200)) == [198]
+    assert list(lengths_between(task("anbncn"), 1, 2)) == [3]
 
 
-def test_lengths_are_drawn_from_the_whole_range_one_each_or_the_same_for_all():
-    own = draw_lengths(task("parity"), np.random.default_rng(0), 500, 2, 9, same=False)
-    assert set(own) == set(range(2, 10))
-    same = draw_lengths(task("parity"), np.random.default_rng(0), 500, 2, 9, same=True)
-    assert len(same) == 500
-    assert len(set(same)) == 1
+def lengths_in(sequences):
+    return (sequences.targets != IGNORED).sum(dim=-1)
+
+
+def test_lengths_are_drawn_evenly_from_the_whole_range_one_each_or_the_same_for_all():
+    for same_length in (False, True):
+        found = lengths_in(batch("parity", list(range(500)), lengths=range(2, 10), same_length=same_length))
+        share = found[:, 0].bincount(minlength=10)[2:].double() / 500
+        assert torch.allclose(share, torch.full_like(share, 1 / 8), atol=0.05)
+        assert bool((found == found[:, :1]).all()) is same_length
+
+
+def test_the_longest_may_be_wider_than_all_lengths():
+    found = batch("s3", 0, lengths=range(4, 7), longest=11)
+    assert found.symbols.shape == (8, 11)
+    assert (found.targets[:, 6:] == IGNORED).all()
+    assert torch.equal(found.symbols[:, :6], batch("s3", 0, lengths=range(4, 7)).symbols)
 
 
 def test_an_unknown_task_gets_the_nearest_name():
-    with pytest.raises(InputError, match=r"no task 'parrity'; did you mean 'parity'\?; expected file:PATH, sum-mod-M"):
+    with pytest.raises(InputError, match=r"no task 'parrity'; did you mean 'parity'\?; expected file:PATH, sum-mod-N"):
         task("parrity")
-    for name in ("sum-mod-1", "sum-mod-99999", "sum-mod-x"):
+    for name in ("sum-mod-1", "sum-mod-99999", "sum-mod-x", "cups-1", "cups-99", "hats-3"):
         with pytest.raises(InputError, match=f"no task '{name}'"):
             task(name)
 
 
 def mine(symbols, targets):
-    return Task("mine", "mine", ("0", "1"), 2, lambda generator, sequences, length: (symbols, targets))
+    return numpy_task("mine", "mine", ("0", "1"), 2, lambda generator, sequences, length: (symbols, targets))
 
 
 def test_a_task_of_ones_own_is_found_by_its_name(monkeypatch):
     monkeypatch.setattr("srwm.languages.registry.TASKS", dict(TASKS))
     ones = np.ones((2, 3), dtype=np.int64)
     register_task(mine(ones, ones))
-    assert draw_sequences(task("mine"), np.random.default_rng(0), [3, 3]).symbols.tolist() == [[1, 1, 1]] * 2
+    assert drawn("mine", [3, 3]).symbols.tolist() == [[1, 1, 1]] * 2
     with pytest.raises(InputError, match="there is a task 'mine' already"):
         register_task(mine(ones, ones))
+
+
+def test_a_task_in_numpy_draws_each_length_once_and_fills_up(monkeypatch):
+    calls = []
+
+    def draw(generator, sequences, length):
+        calls.append((sequences, length))
+        return np.full((sequences, length), 1), np.full((sequences, length), 1)
+
+    monkeypatch.setattr("srwm.languages.registry.TASKS", dict(TASKS))
+    register_task(numpy_task("mine", "mine", ("0", "1"), 2, draw))
+    sequences = drawn("mine", [2, 3, 2])
+    assert sorted(calls) == [(1, 3), (2, 2)]
+    assert sequences.targets.tolist() == [[1, 1, IGNORED], [1, 1, 1], [1, 1, IGNORED]]
+    assert sequences.symbols.tolist() == [[1, 1, 0], [1, 1, 1], [1, 1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -123,4 +195,4 @@ def test_a_task_of_ones_own_is_found_by_its_name(monkeypatch):
 )
 def test_what_a_task_of_ones_own_draws_wrong_gets_a_sentence(symbols, sentence):
     with pytest.raises(ValueError, match=sentence):
-        draw_sequences(mine(symbols, np.zeros((1, 2), int)), np.random.default_rng(0), [2])
+        draw_sequences(mine(symbols, np.zeros((1, 2), int)), torch.tensor([1]), torch.tensor([2]), 2)

@@ -1,5 +1,7 @@
 """The training on a language, step by step."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -8,6 +10,7 @@ from fewshot.tiny import assert_equal_weights, weights
 from srwm.errors import InputError
 from srwm.languages import LanguagesTrainer
 from srwm.languages.tasks import IGNORED
+from srwm.languages.trainer import AHEAD
 from srwm.runs.gradient_watch import NonFiniteError
 from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes
@@ -58,13 +61,23 @@ def test_the_gradient_is_that_of_the_mean_loss():
         assert torch.allclose(found.grad, wanted.grad, atol=1e-6), name
 
 
-def test_the_rate_warms_up_and_stays():
-    one = trainer(optimizer={"learning_rate": 0.1, "warmup_steps": 4})
+def rates_of(**options):
+    one = trainer(optimizer={"learning_rate": 0.1, "warmup_steps": 4, **options}, train={"total_steps": 9})
     rates = []
-    for step in range(6):
+    for step in range(9):
         one.train_step(step)
         rates.append(one.optimizer.param_groups[0]["lr"])
-    assert rates == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1, 0.1])
+    return rates
+
+
+def test_the_rate_warms_up_and_stays():
+    assert rates_of() == pytest.approx([0.025, 0.05, 0.075] + [0.1] * 6)
+
+
+def test_the_rate_falls_at_the_end_as_half_a_cosine():
+    rates = rates_of(decay_steps=3)
+    assert rates[:6] == pytest.approx([0.025, 0.05, 0.075] + [0.1] * 3)
+    assert rates[6:] == pytest.approx([0.05 * (1 + math.cos(math.pi * part / 4)) for part in (1, 2, 3)])
 
 
 def test_gradients_are_clipped_only_where_the_recipe_says_so():
@@ -84,6 +97,18 @@ def test_gradients_are_clipped_only_where_the_recipe_says_so():
     assert told == pytest.approx(whole, rel=1e-5)
 
 
+def test_what_was_drawn_ahead_is_what_is_drawn_alone():
+    """Steps are trained on the sequences that `draw` gives, at the border of what is drawn at once, too."""
+    one, seen = trainer(**UNEVEN), []
+    forward = one.model.forward
+    one.model.forward = lambda symbols: (seen.append(symbols), forward(symbols))[1]
+    steps(one, [AHEAD - 1, AHEAD, 5])
+    for found, step in zip(seen, [AHEAD - 1, AHEAD, 5], strict=True):
+        wanted = one.draw(step).symbols
+        assert torch.equal(found, wanted[:, : found.shape[1]])
+        assert not wanted[:, found.shape[1] :].any()
+
+
 def test_it_goes_on_from_its_tensors_to_the_same_bits():
     options = {"model": {"dropout": 0.2}}
     one = steps(trainer(**options), range(2))
@@ -100,6 +125,7 @@ def test_it_goes_on_from_its_tensors_to_the_same_bits():
 def test_sequences_depend_on_the_seed_and_the_step_alone():
     one, other = trainer(), steps(trainer(), [3])
     assert all(map(torch.equal, one.draw(7), other.draw(7)))
+    assert all(map(torch.equal, one.draw(700), other.draw(700)))
     assert not torch.equal(one.draw(7).symbols, trainer(seed=1).draw(7).symbols)
 
 

@@ -8,6 +8,7 @@ import torch
 from srwm.nn import (
     LSTM,
     SRWM,
+    Attention,
     Block,
     DeltaNet,
     FakeSRWM,
@@ -54,6 +55,8 @@ LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "gated_deltanet, convolved": lambda: GatedDeltaNet(SIZE, 2, convolution=4),
     "self_modifying_titans, convolved": lambda: SelfModifyingTitans(SIZE, 2, chunk=2, convolution=4),
     "deltanet, convolved far": lambda: DeltaNet(SIZE, 2, norm="none", convolution=11),
+    "attention": lambda: Attention(SIZE, 2, window=16),
+    "attention, to the last four": lambda: Attention(SIZE, 2, window=4, norm="residual"),
     "fake_srwm": lambda: FakeSRWM(SIZE, 2),
     "lstm": lambda: LSTM(SIZE, 5, num_layers=2),
     "feed_forward": lambda: FeedForward(SIZE, 6),
@@ -64,6 +67,7 @@ LAYERS: dict[str, Callable[[], SequenceLayer[Any]]] = {
     "model of convolved srwm": lambda: SequenceModel(
         SIZE, 3, memory="srwm", memory_options={"convolution": 4}, **SMALL
     ),
+    "model of attention": lambda: SequenceModel(SIZE, 3, memory="attention", memory_options={"window": 9}, **SMALL),
     "model of lstm": lambda: SequenceModel(SIZE, 3, memory="lstm", **SMALL),
     "model of feed_forward": lambda: SequenceModel(SIZE, 3, memory="feed_forward", **SMALL),
     "model of none": lambda: SequenceModel(SIZE, 3, memory="none"),

@@ -12,6 +12,8 @@ MODULES = sorted(module.name for module in pkgutil.iter_modules(srwm.nn.__path__
 def test_the_public_names_are_these():
     assert sorted(srwm.nn.__all__) == sorted(
         [
+            "Attention",
+            "AttentionState",
             "Block",
             "ConvolvedState",
             "DeltaNet",

@@ -74,6 +74,7 @@ def test_the_names_are_these():
         "gated_deltanet",
         "sr_deltanet",
         "self_modifying_titans",
+        "attention",
         "fake_srwm",
         "lstm",
         "feed_forward",

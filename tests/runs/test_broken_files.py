@@ -179,7 +179,7 @@ def test_what_a_checkpoint_says_of_itself_whose_digest_fits(run_folder, checkpoi
     whole = (checkpoint / "meta.json").read_bytes()
     one = few_shot.trainer(recipe="tiny")
     sentences = set()
-    for data in mutations(whole, COUNT, 6):
+    for data in mutations(whole, COUNT, 8):
         with contextlib.suppress(ValueError):
             meta = json.loads(data, parse_constant=lambda word: 0)
             data = with_fitting_digest(meta) if isinstance(meta, dict) else data

@@ -26,6 +26,18 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     evaluate.add_argument(
         "--invert", action="store_const", const=True, help="with --source: its images show dark ink on light paper"
     )
+    evaluate.add_argument("--tasks", type=int, metavar="N", help="of continual learning: tasks (default: the recipe's)")
+    evaluate.add_argument(
+        "--learner",
+        choices=("model", "nearest-mean", "fine-tuning"),
+        help="of continual learning, with --source: the model, or what is set beside it (default: model)",
+    )
+    evaluate.add_argument(
+        "--picture",
+        type=Path,
+        metavar="FILE",
+        help="of continual learning: draw what is still known (.svg, .png, .pdf)",
+    )
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
     evaluate.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     evaluate.add_argument(
@@ -54,6 +66,9 @@ def _evaluate(args: argparse.Namespace) -> int:
         shots=args.shots,
         source=args.source,
         invert=args.invert,
+        tasks=args.tasks,
+        learner=args.learner,
+        picture=args.picture,
         seed=args.seed,
         device=args.device,
         data=args.data,

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
-streams is shown one stream. What happens is recorded step by step, for every layer and head, and drawn:
+streams is shown one stream, a network of languages a sequence of symbols. What happens is recorded step by step, for
+every layer and head, and drawn:
 
   rates.png, rates-by-head.png   learning rates over time, and what forget gates let go of
   change.png                     how far each part of the matrices, and the function they compute, has moved
   ranks.png                      effective rank and singular values of the change
   heads.png                      the heads compared
-  past.png                       which past images each answer rests on
+  past.png                       which past images or symbols each answer rests on
+  states.png                     of a network of languages: the places between which the matrices move
   film.gif                       with --film: the matrices of the layer that moved most, rewriting themselves
 
   srwm inspect omniglot-1shot
@@ -41,7 +43,9 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         metavar="FOLDER",
         help="where the pictures go (default: inspect/ in a run, else inspect-NAME)",
     )
-    inspect.add_argument("--episodes", type=int, default=1, metavar="N", help="episodes or streams (default: 1)")
+    inspect.add_argument(
+        "--episodes", type=int, default=1, metavar="N", help="episodes, streams or sequences (default: 1)"
+    )
     inspect.add_argument(
         "--questions", type=int, metavar="N", help="of each few-shot episode (default: one for each class)"
     )
@@ -144,6 +148,8 @@ def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Pa
     from srwm.inspect import plots
     from srwm.inspect.film import write_film
     from srwm.inspect.past_plot import plot_past
+    from srwm.inspect.span_plot import plot_spans
+    from srwm.inspect.state_plot import plot_states
 
     inspection, files = watched.inspection, []
     plots.plot_learning_rates(inspection, folder / "rates.png", paper_band=args.paper_band)
@@ -159,6 +165,12 @@ def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Pa
     if watched.answers:
         plot_past(watched, folder / "past.png")
         files.append(folder / "past.png")
+    if watched.states is not None:
+        plot_states(watched.inspection, watched.states, watched.labels, folder / "states.png", words=watched.words[0])
+        files.append(folder / "states.png")
+    if watched.spans:
+        plot_spans(watched.inspection, watched.spans, watched.span_names, folder / "tasks.png")
+        files.append(folder / "tasks.png")
     if args.film:
         most = max(inspection, key=lambda record: float(record.moved[:, -1].mean()))
         write_film(most, folder / "film.gif", images=watched.images[0], words=watched.words[0])

@@ -32,6 +32,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
         raise InputError(f"--shots {options.shots}; expected at least 1")
     if options.invert and options.source is None:
         raise InputError("--invert needs --source: the recipe says by task.invert what its own images show")
+    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} is a few-shot model")
     device = choose_device(options.device)
     model = load_model(name, device=device)
     config = model.config

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from srwm.errors import InputError
@@ -93,6 +93,13 @@ class Watched:
     gradients: dict[str, Float[Tensor, "n h e"]]
     """For each layer and each of these answers, the direction in which the layer's output raises the margin: by how
     much the score of the answer exceeds the mean of the others. The heads are the recorded ones."""
+    states: Int[Tensor, "b t"] | None = None
+    """The number of the state that the task was in after each recorded step of each recorded row, which is its right
+    answer, too; None where a task has no such thing."""
+    spans: tuple[int, ...] = ()
+    """The number of the task that each recorded step belongs to, -1 for none; empty where there are no tasks."""
+    span_names: tuple[str, ...] = ()
+    """What each of these tasks is called."""
 
 
 def margin(scores: Float[Tensor, "b ways"]) -> Float[Tensor, "b"]:
@@ -118,8 +125,9 @@ def make_watched(
     right: Tensor,
     answers: tuple[Answer, ...],
     gradients: dict[str, Tensor],
+    states: Tensor | None = None,
 ) -> Watched:
-    """Keep of images and words those of the recorded rows and steps."""
+    """Keep of images, words and states those of the recorded rows and steps."""
     record = inspection[0]
     shown = record.step - 1
     return Watched(
@@ -133,4 +141,5 @@ def make_watched(
         right.numel(),
         answers,
         gradients,
+        None if states is None else states[list(record.rows)][:, shown],
     )

@@ -1,20 +1,21 @@
 """State tracking and formal languages: what can a memory keep count of, and up to which length?"""
 
-from .config import LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig, WarmupAdamConfig
+from .config import CurriculumConfig, LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig, WarmupAdamConfig
 from .evaluation import LanguagesEvaluation, evaluate
 from .groups import alternating_group, symmetric_group
 from .loading import export_tracker, load_tracker
 from .network import StateTracker
 from .recipes import RECIPES, LanguagesRecipe, recipe
 from .registry import TASKS, find_task, register_task
-from .regular import group_product, sum_modulo
-from .tasks import Sequences, Task, draw_sequences
+from .regular import cups, group_product, sum_modulo
+from .tasks import Sequences, Task, draw_sequences, numpy_task
 from .trainer import LanguagesTrainer
 from .training_run import train_run
 
 __all__ = [
     "RECIPES",
     "TASKS",
+    "CurriculumConfig",
     "LanguagesConfig",
     "LanguagesEvaluation",
     "LanguagesRecipe",
@@ -27,12 +28,14 @@ __all__ = [
     "TaskConfig",
     "WarmupAdamConfig",
     "alternating_group",
+    "cups",
     "draw_sequences",
     "evaluate",
     "export_tracker",
     "find_task",
     "group_product",
     "load_tracker",
+    "numpy_task",
     "recipe",
     "register_task",
     "sum_modulo",

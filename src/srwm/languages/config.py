@@ -1,5 +1,6 @@
 """What a run on languages is made of: the task, the network, the optimiser and the training."""
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,27 @@ FILE = "file:"
 """What the name of a task begins with that lies in a file."""
 
 MOST_LENGTH = 1_000_000
+
+
+@dataclass(frozen=True)
+class CurriculumConfig:
+    """A training that begins with short sequences, and goes on to longer ones as it gets them right.
+
+    Every 64 steps the share of sequences of these steps that were right at every position is looked at.
+    """
+
+    first_longest: int = 2
+    """Longest sequence at the beginning."""
+    sequence_accuracy: float = 0.9
+    """Share of right sequences from which on longer ones come."""
+    growth: float = 0.1
+    """By how much, as a share of the longest, but at least by one length that the task has."""
+
+    def __post_init__(self) -> None:
+        at_least(1, first_longest=self.first_longest)
+        at_least(0, growth=self.growth)
+        if not 0 < self.sequence_accuracy <= 1:
+            raise ValueError(f"sequence_accuracy={self.sequence_accuracy}; expected more than 0, and 1 at most")
 
 
 @dataclass(frozen=True)
@@ -32,6 +54,8 @@ class TaskConfig:
     same_length: bool = True
     """Whether all sequences of a training batch are equally long: no time is lost on filling up. Where a length has
     only one sequence (a^n b^n), lengths of their own make the batch richer."""
+    curriculum: CurriculumConfig | None = None
+    """How the longest length of the training grows from a short one; none for all lengths from the first step."""
     test_lengths: tuple[str, ...] = ("2-50", "51-100", "200", "500", "1000", "10000")
     """Lengths to test at, each a range as 51-100 or one length. Where the language has none, the longest one below."""
 
@@ -80,12 +104,14 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class WarmupAdamConfig:
-    """Adam with a linear warm-up, and a constant rate after it."""
+    """Adam with a linear warm-up, and a constant or a falling rate after it."""
 
     learning_rate: float = 1e-3
     """Learning rate after the warm-up."""
     warmup_steps: int = 50
     """Steps in which the rate grows to it."""
+    decay_steps: int = 0
+    """Steps at the end of the training in which the rate falls to zero, as half a cosine; 0 for none."""
     beta1: float = 0.9
     """Adam's first decay."""
     beta2: float = 0.999
@@ -96,16 +122,26 @@ class WarmupAdamConfig:
     """Largest norm of the gradient; none for no clipping."""
 
     def __post_init__(self) -> None:
-        at_least(0, learning_rate=self.learning_rate, warmup_steps=self.warmup_steps, eps=self.eps)
+        at_least(
+            0,
+            learning_rate=self.learning_rate,
+            warmup_steps=self.warmup_steps,
+            decay_steps=self.decay_steps,
+            eps=self.eps,
+        )
         for name in ("beta1", "beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise ValueError(f"clip_norm={self.clip_norm}; expected more than 0, or none")
 
-    def rate(self, step: int) -> float:
+    def rate(self, step: int, total_steps: int) -> float:
         """The learning rate of a step, counted from 0."""
-        return self.learning_rate * min(1.0, (step + 1) / max(self.warmup_steps, 1))
+        rate = self.learning_rate * min(1.0, (step + 1) / max(self.warmup_steps, 1))
+        to_come = total_steps - step
+        if to_come > self.decay_steps:
+            return rate
+        return rate * 0.5 * (1 - math.cos(math.pi * to_come / (self.decay_steps + 1)))
 
 
 @dataclass(frozen=True)

@@ -1,92 +1,94 @@
-"""Words of balanced brackets as a grammar draws them, but of a length that is given.
+"""Words of balanced brackets as a grammar draws them, but of a length that is given; all on the device, in one go.
 
 The grammar is that of the paper's data (Bhattamishra, Ahuja and Goyal, EMNLP 2020): S becomes ( S ) with probability
-0.5, S S with 0.25, and nothing with 0.25. A word stands for a tree, whose root is the word and whose other nodes are
-its pairs of brackets; the grammar gives each node k children with a probability c_k of its own. Trees of a given size
-are drawn exactly, after Devroye (2012): first how many nodes have how many children, then in which order; of the
-rotations of an order, one is a tree.
+0.5, S S with 0.25, and nothing with 0.25. What S became, step by step, is a tree: u nodes with one child (the pairs of
+brackets), b with two, and b + 1 leaves. There are (u + 2b)! / (u! b! (b + 1)!) such trees, each as probable as the
+others; so b is drawn first, then the order of the nodes. Of the rotations of an order exactly one is a tree, node by
+node from its root (the cycle lemma; Devroye, 2012).
 """
 
-import numpy as np
-from numpy.typing import NDArray
+import math
 
-from .tasks import Integers
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from srwm.data.random import random_bits
+
+from .tasks import split_keys
 
 OPEN, CLOSE = 0, 1
 
-_MOST_CHILDREN = 64
-"""More have a probability below 1e-12 each."""
+_BOTH = math.log(0.25) + math.log(0.25)
+"""A further node with two children comes with a further leaf."""
 
 
-def _child_probabilities() -> NDArray[np.float64]:
-    """The coefficients of C(z) = z/2 + C(z)^2/4 + 1/4, which is 2 - 2 sqrt(3/4 - z/2)."""
-    coefficients = [np.sqrt(0.75)]
-    for k in range(1, _MOST_CHILDREN + 1):
-        # Those of sqrt(3/4) (1 - 2z/3)^(1/2), each from the one before.
-        coefficients.append(coefficients[-1] * (0.5 - (k - 1)) / k * (-2 / 3))
-    probabilities = -2 * np.array(coefficients)
-    probabilities[0] += 2
-    normalised: NDArray[np.float64] = probabilities / probabilities.sum()
-    return normalised
+def draw_dyck_words(
+    keys: Int[Tensor, "*rows"], pairs: Int[Tensor, "*rows"], most_pairs: int
+) -> Int[Tensor, "*rows symbols"]:
+    """Draw a word of 0 (open) and 1 (close) for each key.
 
+    Args:
+        keys: as `srwm.data.random` makes them.
+        pairs: pairs of brackets of each word.
+        most_pairs: the most that there can be.
 
-_CHILDREN = _child_probabilities()
-
-
-def draw_dyck_words(generator: np.random.Generator, words: int, length: int) -> Integers:
-    """Draw words of balanced brackets [words, length] of 0 (open) and 1 (close).
-
-    Raises:
-        ValueError: if the length is odd or negative.
+    Returns:
+        Words [*rows, 2 * most_pairs]; behind the end of a word stands anything.
     """
-    if length < 0 or length % 2:
-        raise ValueError(f"length={length}; expected an even number, since brackets come in pairs")
-    pairs = length // 2
-    counts = _draw_child_counts(generator, words, pairs)
-    found = np.empty((words, length), dtype=np.int64)
-    for row in range(words):
-        children = generator.permutation(np.repeat(np.arange(_MOST_CHILDREN + 1), counts[row]))
-        # The sum of `children - 1` is -1, so one rotation goes below zero at its very end only (the cycle lemma).
-        start = int((children - 1).cumsum().argmin()) + 1
-        found[row] = _word_of_tree(np.roll(children, -start).tolist())
-    return found
+    number_key, order_key = split_keys(keys, 2)
+    binary = _draw_binary_nodes(number_key, pairs, most_pairs)
+    nodes = pairs + 2 * binary + 1
+    # Of one, two and no children, shuffled; the sums over children - 1 say how many subtrees are still to come.
+    most_nodes = most_pairs + 2 * _most_binary(most_pairs) + 1
+    place = torch.arange(most_nodes, device=keys.device)
+    order = random_bits(order_key, [most_nodes]) * most_nodes + place
+    order = (order + (place >= nodes[..., None]) * (most_nodes << 33)).sort(dim=-1).values % most_nodes
+    steps = (order >= pairs[..., None]).long() - 2 * (order >= (pairs + binary)[..., None]).long()
+    is_there = place < nodes[..., None]
+    height = (steps * is_there).cumsum(dim=-1)
+    # Where it is lowest for the first time, a rotation ends that is a tree.
+    lowest = torch.where(is_there, height * most_nodes + place, most_nodes**2).amin(dim=-1)
+    start = lowest % most_nodes + 1
+    steps = steps.gather(-1, (start[..., None] + place) % nodes[..., None])
+    return _word_of_tree(steps, is_there, most_pairs)
 
 
-def bracket_partners(word: list[int]) -> list[int]:
-    """For each bracket of a word, the place where its pair opens."""
-    partners, opened = [], []
-    for place, bracket in enumerate(word):
-        if bracket == OPEN:
-            opened.append(place)
-            partners.append(place)
-        else:
-            partners.append(opened.pop())
-    return partners
+def bracket_partners(words: Int[Tensor, "*rows t"]) -> Int[Tensor, "*rows t"]:
+    """For each bracket of whole words, the place where its pair opens."""
+    # Brackets of one depth, from left to right: open, close, open, close, ...
+    depth = (1 - 2 * words).cumsum(dim=-1) + words
+    order = depth.argsort(dim=-1, stable=True)
+    opening = order[..., ::2].repeat_interleave(2, dim=-1)
+    return opening.gather(-1, order.argsort(dim=-1))
 
 
-def _draw_child_counts(generator: np.random.Generator, trees: int, edges: int) -> Integers:
-    """How many nodes have 0, 1, ... children, for each of some trees: [trees, children]."""
-    found: list[Integers] = []
-    missing = trees
-    while missing:
-        # One draw in about sqrt(2 pi edges) has as many children as there are nodes but the root.
-        tries = 1 + int(missing * np.sqrt(2 * np.pi * (edges + 1)))
-        counts = generator.multinomial(edges + 1, _CHILDREN, size=tries)
-        fitting = counts[counts @ np.arange(_MOST_CHILDREN + 1) == edges][:missing]
-        found.append(fitting)
-        missing -= len(fitting)
-    return np.concatenate(found)
+def _most_binary(pairs: int) -> int:
+    """More nodes with two children have a probability below 1e-10: their mean is half of the pairs."""
+    return pairs // 2 + math.ceil(8 * math.sqrt(pairs / 2)) + 20
 
 
-def _word_of_tree(children: list[int]) -> list[int]:
-    """Write the brackets of a tree that is given by the numbers of children in preorder, root first."""
-    root, *others = children
-    word, to_come = [], [root]
-    for own in others:
-        while to_come[-1] == 0:
-            to_come.pop()
-            word.append(CLOSE)
-        to_come[-1] -= 1
-        word.append(OPEN)
-        to_come.append(own)
-    return word + [CLOSE] * (len(to_come) - 1)
+def _draw_binary_nodes(keys: Tensor, pairs: Tensor, most_pairs: int) -> Tensor:
+    """Draw how many nodes have two children, given how many have one: [...rows]."""
+    b = torch.arange(_most_binary(most_pairs) + 1, device=keys.device, dtype=torch.float64)
+    u = pairs[..., None].double()
+    weights = (u + 2 * b + 1).lgamma() - (b + 1).lgamma() - (b + 2).lgamma() + b * _BOTH
+    # In whole numbers: their sums do not depend on the order in which a device adds.
+    shares = (weights.softmax(dim=-1) * 2**48).long().cumsum(dim=-1)
+    drawn = random_bits(keys, [1]) * (shares[..., -1:] >> 32)
+    return (shares <= drawn).sum(dim=-1)
+
+
+def _word_of_tree(steps: Tensor, is_there: Tensor, most_pairs: int) -> Tensor:
+    """Write the brackets of trees, given by the number of children - 1 of each node, root first."""
+    nodes = steps.shape[-1]
+    place = torch.arange(nodes, device=steps.device)
+    height = (steps * is_there).cumsum(dim=-1)
+    # A node's subtree ends where the height falls below that at the node for the first time.
+    by_height = torch.where(is_there, (height + 1) * nodes + place, nodes**2 + place).sort(dim=-1).values
+    found = torch.searchsorted(by_height, (height * nodes + place).contiguous()).clamp(max=nodes - 1)
+    end = by_height.gather(-1, found) % nodes
+    is_pair = is_there & (steps == 0)
+    opens = torch.where(is_pair, 2 * place, 2 * nodes)
+    closes = torch.where(is_pair, 2 * end + 1, 2 * nodes)
+    return torch.cat([opens, closes], dim=-1).sort(dim=-1).values[..., : 2 * most_pairs] & 1

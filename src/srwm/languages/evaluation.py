@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from srwm.supervised.network import evaluating
 
 from .config import read_range
-from .tasks import IGNORED, Sequences, Task, draw_lengths, draw_sequences, generator_of
+from .tasks import IGNORED, Sequences, Task, draw_batch, lengths_between
 
 TRAINING, TEST = range(2)
 """Numbers that keep the random sequences apart; each length of the test takes a further one."""
@@ -85,10 +85,9 @@ def evaluate(
     by_length: list[LengthMeasures] = []
     by_position: tuple[PositionMeasures, ...] = ()
     for number, text in enumerate(lengths):
-        generator = generator_of(seed, TEST + number, 0)
-        drawn = draw_sequences(task, generator, draw_lengths(task, generator, sequences, *read_range(text), same=False))
+        drawn = draw_test(task, text, number, sequences=sequences, seed=seed, device=device)
         asked = drawn.targets != IGNORED
-        right = _read(network, drawn, device) & asked
+        right = _read(network, drawn) & asked
         own = asked.sum(dim=1)
         by_length.append(
             LengthMeasures(
@@ -96,7 +95,7 @@ def evaluate(
                 int(own.min()),
                 int(own.max()),
                 sequences,
-                whole=float((right.sum(dim=1) == own).double().mean()),
+                whole=int((right.sum(dim=1) == own).sum()) / sequences,
                 positions=int(right.sum()) / int(asked.sum()),
             )
         )
@@ -105,23 +104,41 @@ def evaluate(
     return LanguagesEvaluation(accuracy, tuple(by_length), by_position)
 
 
-def _read(network: nn.Module, drawn: Sequences, device: torch.device | str) -> Bool[Tensor, "b t"]:
+def draw_test(
+    task: Task, lengths: str, number: int, *, sequences: int, seed: int, device: torch.device | str
+) -> Sequences:
+    """Draw the sequences of the number-th of the lengths of a test, such as "2-50"."""
+    drawn = draw_batch(
+        task,
+        torch.tensor(0, device=device),
+        lengths_between(task, *read_range(lengths)),
+        seed=seed,
+        stream=TEST + number,
+        batch_size=sequences,
+        same_length=False,
+    )
+    longest = int((drawn.targets != IGNORED).sum(dim=1).max())
+    return Sequences(drawn.symbols[:, :longest], drawn.targets[:, :longest])
+
+
+def _read(network: nn.Module, drawn: Sequences) -> Bool[Tensor, "b t"]:
     """Where the likeliest answer is right; sequences are read in pieces."""
     state, right = None, []
     with evaluating(network):
         pieces = zip(drawn.symbols.split(_PIECE, dim=1), drawn.targets.split(_PIECE, dim=1), strict=True)
         for symbols, targets in pieces:
-            scores, state = network(symbols.to(device), state)
-            right.append(scores.argmax(dim=-1).cpu() == targets)
+            scores, state = network(symbols, state)
+            right.append(scores.argmax(dim=-1) == targets)
     return torch.cat(right, dim=1)
 
 
 def _by_position(right: Tensor, asked: Tensor) -> tuple[PositionMeasures, ...]:
     """Accuracy in windows of positions that grow with the position, as on a logarithmic axis."""
-    length = asked.shape[1]
+    right, asked = right.sum(dim=0).cpu(), asked.sum(dim=0).cpu()
+    length = len(asked)
     ends = sorted({round(length ** (number / _WINDOWS)) for number in range(_WINDOWS + 1)})
     firsts = [1, *(end + 1 for end in ends[:-1])]
     return tuple(
-        PositionMeasures(first, last, int(right[:, first - 1 : last].sum()) / int(asked[:, first - 1 : last].sum()))
+        PositionMeasures(first, last, int(right[first - 1 : last].sum()) / int(asked[first - 1 : last].sum()))
         for first, last in zip(firsts, ends, strict=True)
     )

@@ -13,6 +13,7 @@ from srwm.runs.experiment import EvaluateOptions, Experiment
 from srwm.runs.model_card import model_card
 
 from .evaluation import evaluate
+from .inspection import watch_tracker
 from .loading import KIND, export_tracker, load_tracker
 from .metrics import charts, measures
 from .recipes import RECIPES, Figures
@@ -24,6 +25,7 @@ from .training_run import train_run
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
     """Test a network; see `Experiment.evaluate`. `--episodes` are the sequences of each of the lengths."""
     options.refuse(("split", "sets", "shots", "source", "invert"), f"is for images; {name} reads sequences of symbols")
+    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} reads sequences of symbols")
     device = choose_device(options.device)
     network = load_tracker(name, device)
     config = network.config
@@ -68,4 +70,5 @@ LANGUAGES = Experiment(
     export_run,
     measures,
     charts,
+    watch_tracker,
 )

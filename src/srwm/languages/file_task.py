@@ -9,7 +9,7 @@ import numpy as np
 from srwm.errors import InputError
 from srwm.runs.reading import read_file
 
-from .tasks import Integers, Task
+from .tasks import Integers, Task, numpy_task
 
 _MOST_BYTES = 1 << 30
 
@@ -41,7 +41,7 @@ def file_task(name: str, path: Path, num_symbols: int, num_classes: int) -> Task
         return symbols, targets
 
     names = tuple(str(symbol) for symbol in range(num_symbols))
-    return Task(name, f"sequences of {path}", names, num_classes, draw)
+    return numpy_task(name, f"sequences of {path}", names, num_classes, draw)
 
 
 def _read_pairs(path: Path, num_symbols: int, num_classes: int) -> list[tuple[list[int], list[int]]]:

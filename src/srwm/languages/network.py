@@ -1,8 +1,8 @@
 """The network of languages: symbols to answers, one a position, with a state that can be carried on."""
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from srwm.errors import InputError
 from srwm.nn import SequenceModel, SequenceState
@@ -27,7 +27,6 @@ class StateTracker(nn.Module):
 
     Example:
         >>> tracker = StateTracker(LanguagesConfig())
-        >>> import torch
         >>> scores, state = tracker(torch.tensor([[1, 0, 1, 1]]))
         >>> scores.shape
         torch.Size([1, 4, 2])
@@ -63,7 +62,9 @@ class StateTracker(nn.Module):
         Returns:
             Scores (logits) of the answers at each position, and the state after the last.
         """
-        one_hot = F.one_hot(symbols, self.num_symbols).to(next(self.parameters()).dtype)
+        # PyTorch's own one-hot would wait for the device to look at the numbers.
+        names = torch.arange(self.num_symbols, device=symbols.device)
+        one_hot = (symbols[..., None] == names).to(next(self.parameters()).dtype)
         scores, state = self.sequence(one_hot, state)
         return scores, state
 

@@ -55,6 +55,7 @@ _MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
         {**GATED_DELTANET, "num_heads": 4, "memory_options": {"max_learning_rate": 2.0}},
     ),
     "-lstm": ("an LSTM", {"memory": "lstm"}),
+    "-transformer": ("a Transformer", {"memory": "attention", "num_heads": 4}),
     "-feed-forward": ("a network without memory", {"memory": "feed_forward"}),
 }
 

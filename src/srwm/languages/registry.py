@@ -9,16 +9,18 @@ from srwm.runs.suggestions import did_you_mean
 from .config import FILE, TaskConfig
 from .context_free import context_free_tasks
 from .file_task import file_task
-from .regular import regular_tasks, sum_modulo
+from .recall import recall
+from .regular import cups, regular_tasks, sum_modulo
 from .tasks import Task
 
-BUILT_IN: tuple[Task, ...] = (*regular_tasks(), *context_free_tasks())
-"""The tasks that come with the library; there is a sum modulo every other number besides."""
+BUILT_IN: tuple[Task, ...] = (*regular_tasks(), *context_free_tasks(), recall())
+"""The tasks that come with the library; there are sums modulo other numbers and other numbers of cups besides."""
 
 TASKS: dict[str, Task] = {task.name: task for task in BUILT_IN}
 """All tasks that have a name, those of one's own among them."""
 
-_MOST_MODULUS = 10_000
+_NUMBERED = {"sum-mod": (sum_modulo, 10_000), "cups": (cups, 20)}
+"""Tasks with a number behind their name, and the largest number."""
 
 
 def register_task(task: Task) -> None:
@@ -49,14 +51,15 @@ def find_task(config: TaskConfig, *, test: bool = False) -> Task:
         return file_task(name, Path(name.removeprefix(FILE)), config.num_symbols, config.num_classes)
     if name in TASKS:
         return TASKS[name]
-    modulus = re.fullmatch(r"sum-mod-([0-9]{1,5})", name)
-    if modulus is None or not 2 <= int(modulus[1]) <= _MOST_MODULUS:
+    found = re.fullmatch(r"([a-z-]+)-([0-9]{1,5})", name)
+    make, most = _NUMBERED.get(found[1], (None, 0)) if found else (None, 0)
+    if found is None or make is None or not 2 <= int(found[2]) <= most:
         listed = ", ".join(TASKS)
+        numbered = ", ".join(f"{each}-N with N from 2 to {most:,}" for each, (_, most) in _NUMBERED.items())
         raise InputError(
-            f"there is no task {name!r}{did_you_mean(name, TASKS)}; expected {FILE}PATH, sum-mod-M with M from 2 to "
-            f"{_MOST_MODULUS:,}, or one of {listed}"
+            f"there is no task {name!r}{did_you_mean(name, TASKS)}; expected {FILE}PATH, {numbered}, or one of {listed}"
         )
-    return sum_modulo(int(modulus[1]))
+    return make(int(found[2]))
 
 
 def sizes(config: TaskConfig) -> tuple[int, int]:

@@ -1,17 +1,20 @@
 """Tasks that a finite automaton can do: parity, counting modulo something, products in a group."""
 
-import numpy as np
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
 
 from .groups import alternating_group, check_group, symmetric_group
-from .tasks import Integers, Task
+from .tasks import Integers, Task, draw_symbols
 
 
 def parity() -> Task:
     """Bits; is the number of ones so far odd?"""
 
-    def draw(generator: np.random.Generator, sequences: int, length: int) -> tuple[Integers, Integers]:
-        bits = generator.integers(2, size=(sequences, length))
-        return bits, bits.cumsum(axis=1) % 2
+    def draw(keys: Tensor, length: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        bits = draw_symbols(keys, 2, longest)
+        return bits, bits.cumsum(dim=-1) % 2
 
     return Task("parity", "is the number of ones so far odd?", ("0", "1"), 2, draw)
 
@@ -25,10 +28,10 @@ def repetition(name: str, word: str) -> Task:
     """
     letters = tuple(sorted(set(word)))
 
-    def draw(generator: np.random.Generator, sequences: int, length: int) -> tuple[Integers, Integers]:
-        positions = np.tile(np.arange(length), (sequences, 1))
-        symbols = np.array([letters.index(letter) for letter in word])[positions % len(word)]
-        return symbols, (positions % len(word) == len(word) - 1).astype(np.int64)
+    def draw(keys: Tensor, length: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        place = torch.arange(longest, device=keys.device).expand(*keys.shape, longest) % len(word)
+        numbers = torch.tensor([letters.index(letter) for letter in word], device=keys.device)
+        return numbers[place], (place == len(word) - 1).long()
 
     return Task(name, f"({word})*: has a {word} just ended?", letters, 2, draw)
 
@@ -42,9 +45,9 @@ def sum_modulo(modulus: int) -> Task:
     if modulus < 2:
         raise ValueError(f"modulus={modulus}; expected at least 2")
 
-    def draw(generator: np.random.Generator, sequences: int, length: int) -> tuple[Integers, Integers]:
-        numbers = generator.integers(modulus, size=(sequences, length))
-        return numbers, numbers.cumsum(axis=1) % modulus
+    def draw(keys: Tensor, length: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        numbers = draw_symbols(keys, modulus, longest)
+        return numbers, numbers.cumsum(dim=-1) % modulus
 
     names = tuple(str(number) for number in range(modulus))
     return Task(f"sum-mod-{modulus}", f"the sum so far modulo {modulus}", names, modulus, draw)
@@ -62,27 +65,59 @@ def group_product(name: str, table: Integers) -> Task:
     """
     check_group(table)
     size = len(table)
+    products = torch.from_numpy(table.astype("int64")).flatten()
 
-    def draw(generator: np.random.Generator, sequences: int, length: int) -> tuple[Integers, Integers]:
-        elements = generator.integers(size, size=(sequences, length))
-        products = np.empty_like(elements)
-        product = np.zeros(sequences, dtype=np.int64)
-        for position in range(length):
-            product = table[product, elements[:, position]]
-            products[:, position] = product
-        return elements, products
+    def draw(keys: Tensor, length: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        elements = draw_symbols(keys, size, longest)
+        of = products.to(keys.device)
+        return elements, scan(lambda first, then: of[first * size + then], elements, dim=-1)
 
     title = f"the product so far in a group of {size} elements"
     return Task(name, title, tuple(str(element) for element in range(size)), size, draw)
 
 
+def cups(number: int) -> Task:
+    """Cups in a row, and a ball under the first; two cups change places at each step. Which one is the ball under?
+
+    Raises:
+        ValueError: if there are fewer than two cups.
+    """
+    if number < 2:
+        raise ValueError(f"number={number}; expected at least 2 cups")
+    swaps = [(i, j) for i in range(number) for j in range(i + 1, number)]
+    moves = torch.arange(number).repeat(len(swaps), 1)
+    for move, (i, j) in zip(moves, swaps, strict=True):
+        move[i], move[j] = j, i
+
+    def draw(keys: Tensor, length: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        symbols = draw_symbols(keys, len(swaps), longest)
+        # Where each cup of the beginning is now: by then, what lay at `first` has gone where `then` moves it.
+        now = scan(lambda first, then: then.gather(-1, first), moves.to(keys.device)[symbols], dim=-2)
+        return symbols, now[..., 0]
+
+    names = tuple(f"{i + 1}-{j + 1}" for i, j in swaps)
+    return Task(f"cups-{number}", f"{number} cups change places: which one is the ball under?", names, number, draw)
+
+
+def scan(combine: Callable[[Tensor, Tensor], Tensor], elements: Tensor, *, dim: int) -> Tensor:
+    """Combine all elements so far, at each place; the same from the left and from the right (Hillis and Steele)."""
+    distance, length = 1, elements.shape[dim]
+    while distance < length:
+        head = elements.narrow(dim, 0, distance)
+        first, then = elements.narrow(dim, 0, length - distance), elements.narrow(dim, distance, length - distance)
+        elements = torch.cat([head, combine(first, then)], dim=dim)
+        distance *= 2
+    return elements
+
+
 def regular_tasks() -> list[Task]:
-    """All that have a name; sums modulo other numbers are made when they are asked for."""
+    """All that have a name; sums modulo other numbers and other cups are made when they are asked for."""
     return [
         parity(),
         repetition("aa-star", "aa"),
         repetition("abab-star", "abab"),
         sum_modulo(3),
+        cups(3),
         group_product("s3", symmetric_group(3)),
         group_product("a5", alternating_group(5)),
         group_product("s5", symmetric_group(5)),

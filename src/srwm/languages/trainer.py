@@ -1,6 +1,6 @@
 """One run of training on a language, step by step, under the loop of `srwm.runs`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -8,20 +8,28 @@ from torch.nn import functional as F
 
 from srwm.errors import InputError
 from srwm.runs.adam import adam_state
+from srwm.runs.cuda_graph import record
 from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
 from srwm.runs.gradient_watch import GradientWatch
 from srwm.runs.processes import Processes, average_gradients
 from srwm.runs.tensor_file import restore_group
 
 from .config import LanguagesConfig
+from .curriculum import Curriculum
 from .evaluation import TRAINING
 from .network import StateTracker, build_network
 from .registry import find_task
-from .tasks import IGNORED, Sequences, draw_lengths, draw_sequences, generator_of
+from .tasks import IGNORED, Sequences, draw_batch, lengths_between
+
+AHEAD = 64
+"""Steps whose sequences are drawn at once: a few larger operations instead of many small ones."""
 
 
 class LanguagesTrainer:
     """Trains a network to answer at every position; see `srwm.runs.loop.Trainer`.
+
+    On a GPU the step is one CUDA graph; sequences are then filled up to the longest of the training, so that all steps
+    have one shape.
 
     Args:
         config: the recipe.
@@ -44,52 +52,58 @@ class LanguagesTrainer:
             )
         set_tf32(False)
         self.task = find_task(config.task)
+        self.lengths = lengths_between(self.task, config.task.shortest, config.task.longest)
         torch.manual_seed(config.seed)
         self.model: StateTracker = build_network(config).to(device)
         # The weights are the same in every process; what is dropped is not.
         torch.manual_seed(config.seed + 1 + self.processes.rank)
-        adam = config.optimizer
+        # On a GPU the rate lives there, so that the recorded step reads it.
+        self._rate = torch.zeros((), device=device)
+        adam, on_gpu = config.optimizer, device.type == "cuda"
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=adam.rate(0), betas=(adam.beta1, adam.beta2), eps=adam.eps, fused=True
+            self.model.parameters(),
+            lr=self._rate if on_gpu else self._rate_of(0),
+            betas=(adam.beta1, adam.beta2),
+            eps=adam.eps,
+            fused=True,
+            capturable=on_gpu,
         )
         self._adam = adam_state(self.optimizer, self.model.named_parameters())
         self._watch = GradientWatch(self.model.named_parameters(), device)
         # Loss, positions that are right, all positions, sequences that are right, all sequences.
         self._sums = torch.zeros(5, device=device, dtype=torch.float64)
+        self._curriculum = Curriculum(config.task.curriculum, self.lengths, self.processes, device)
+        self._step_number = torch.zeros((), device=device, dtype=torch.int64)
+        self._next = -1  # the step that it holds, if known
+        self._rates = torch.zeros(AHEAD, device=device)
+        self._asked = torch.zeros(AHEAD, device=device)
+        shape = (AHEAD, config.train.batch_size // self.processes.count, self.lengths[-1])
+        self._ahead = Sequences(*(torch.zeros(shape, device=device, dtype=torch.int64) for _ in range(2)))
+        self._drawn = -1
+        self._replay: Callable[[], None] | None = None
+        if on_gpu:
+            self._draw_ahead(0)
+            self._replay = self._record()
 
     def draw(self, step: int) -> Sequences:
         """Draw the whole batch of a step, a function of the seed and the step."""
-        task, generator = self.config.task, generator_of(self.config.seed, TRAINING, step)
-        lengths = draw_lengths(
-            self.task,
-            generator,
-            self.config.train.batch_size,
-            task.shortest,
-            task.longest,
-            same=task.same_length,
-        )
-        return draw_sequences(self.task, generator, lengths)
+        drawn = self._draw(torch.tensor([step], device=self.device))
+        return Sequences(drawn.symbols[0], drawn.targets[0])
 
     def train_step(self, step: int) -> None:
         """Do one step; on a GPU it may still be under way afterwards."""
-        batch, place = self.draw(step), self.processes
-        asked = int((batch.targets != IGNORED).sum())
-        own = slice(place.rank, None, place.count)
-        symbols, targets = batch.symbols[own].to(self.device), batch.targets[own].to(self.device)
-        scores, _ = self.model(symbols)
-        # The mean over the positions of the whole batch, however many of them this process has.
-        loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum") / asked
-        self.optimizer.zero_grad()
-        (loss * place.count).backward()
-        average_gradients(self.model.parameters(), place)
-        bad = self._watch.observe(torch.tensor(step, device=self.device), loss)
-        if self.config.optimizer.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.optimizer.clip_norm)
-        self.optimizer.param_groups[0]["lr"] = self.config.optimizer.rate(step)
-        # Adam leaves everything as it was where a gradient is not finite; `metrics` then stops the run.
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]
-        self.optimizer.step()
-        self._count(loss.detach() * targets.new_tensor(asked), scores.detach(), targets)
+        if step - step % AHEAD != self._drawn:
+            if step % AHEAD == 0:
+                self._curriculum.go_on()
+            self._draw_ahead(step - step % AHEAD)
+        if step != self._next:
+            self._step_number.fill_(step)
+        self._next = step + 1
+        if self._replay is not None:
+            self._replay()
+        else:
+            self.optimizer.param_groups[0]["lr"] = self._rate_of(step)
+            self._run()
 
     def metrics(self) -> dict[str, float]:
         """Loss, accuracy and share of sequences that are right at every position, since the last call."""
@@ -105,6 +119,7 @@ class LanguagesTrainer:
             "train/accuracy": right / max(asked, 1),
             "train/sequence_accuracy": whole / max(sequences, 1),
             "train/gradient_norm": float(self._watch.grad_norm),
+            **self._curriculum.metrics(),
         }
 
     def validate(self, step: int) -> dict[str, float]:
@@ -118,25 +133,91 @@ class LanguagesTrainer:
             "optimizer": dict(self._adam),
             "metrics": {"sums": self._sums},
             "rng": rng_tensors(),
+            **self._curriculum.tensors(),
         }
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Go back to a checkpoint."""
+        """Go back to a checkpoint, in place: a recorded step holds on to the tensors' memory."""
         restore_group(self.model.state_dict(), groups, "weights")
         restore_group(self._adam, groups, "optimizer")
         restore_group({"sums": self._sums}, groups, "metrics")
+        self._curriculum.load_tensors(groups)
         load_rng_tensors(groups.get("rng", {}))
+        self._next = self._drawn = -1
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
         """There is nothing to tell: the numbers say it."""
         return None
 
+    def _run(self) -> None:
+        """One step, from sequences to new weights, without looking at any value on a GPU."""
+        at = (self._step_number % AHEAD).reshape(1)
+        symbols, targets = (part.index_select(0, at)[0] for part in self._ahead)
+        if self.device.type == "cuda":
+            self._rate.copy_(self._rates.index_select(0, at)[0])
+        else:
+            longest = int((targets != IGNORED).sum(dim=1).max())
+            symbols, targets = symbols[:, :longest], targets[:, :longest]
+        scores, _ = self.model(symbols)
+        total = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+        # The mean over the positions of the whole batch, however many of them this process has.
+        loss = total / self._asked.index_select(0, at)[0]
+        self.optimizer.zero_grad(set_to_none=True)
+        (loss * self.processes.count).backward()
+        average_gradients(self.model.parameters(), self.processes)
+        bad = self._watch.observe(self._step_number, loss)
+        if self.config.optimizer.clip_norm is not None:
+            self._clip(self.config.optimizer.clip_norm)
+        # Adam leaves everything as it was where a gradient is not finite; `metrics` then stops the run.
+        self.optimizer.found_inf = bad  # type: ignore[attr-defined]
+        self.optimizer.step()
+        self._count(total.detach(), scores.detach(), targets)
+        self._step_number.add_(1)
+
     def _count(self, loss: Tensor, scores: Tensor, targets: Tensor) -> None:
         """Add up what `metrics` is made of, without looking at a value."""
         asked = targets != IGNORED
         right = (scores.argmax(dim=-1) == targets) & asked
-        is_whole = right.sum(dim=1) == asked.sum(dim=1)
-        sequences = torch.tensor(len(targets), device=self.device)
-        self._sums += torch.stack(
-            [each.double() for each in (loss, right.sum(), asked.sum(), is_whole.sum(), sequences)]
+        whole = (right.sum(dim=1) == asked.sum(dim=1)).sum()
+        sequences = torch.full((), len(targets), device=self.device)
+        self._sums += torch.stack([each.double() for each in (loss, right.sum(), asked.sum(), whole, sequences)])
+        self._curriculum.count(whole, sequences)
+
+    def _clip(self, norm: float) -> None:
+        scale = (norm / (self._watch.grad_norm + 1e-6)).clamp(max=1.0)
+        torch._foreach_mul_([p.grad for p in self.model.parameters() if p.grad is not None], scale)
+
+    def _rate_of(self, step: int) -> float:
+        return self.config.optimizer.rate(step, self.config.train.total_steps)
+
+    def _draw(self, steps: Tensor) -> Sequences:
+        return draw_batch(
+            self.task,
+            steps,
+            self._curriculum.lengths,
+            seed=self.config.seed,
+            stream=TRAINING,
+            batch_size=self.config.train.batch_size,
+            same_length=self.config.task.same_length,
+            longest=self.lengths[-1],
         )
+
+    def _draw_ahead(self, first: int) -> None:
+        """Draw this process's rows of the steps from `first` on, and note their learning rates."""
+        drawn = self._draw(torch.arange(first, first + AHEAD, device=self.device))
+        self._asked.copy_((drawn.targets != IGNORED).sum(dim=(1, 2)))
+        for whole, own in zip(drawn, self._ahead, strict=True):
+            own.copy_(whole[:, self.processes.rank :: self.processes.count])
+        rates = torch.tensor([self._rate_of(step) for step in range(first, first + AHEAD)])
+        self._rates.copy_(rates, non_blocking=True)
+        self._drawn = first
+
+    def _record(self) -> Callable[[], None]:
+        """Record the step, and leave everything as it was before."""
+        before = {
+            group: {name: tensor.clone() for name, tensor in tensors.items()}
+            for group, tensors in self.tensors().items()
+        }
+        replay = record(self._run)
+        self.load_tensors(before)
+        return replay

@@ -5,6 +5,7 @@ Every layer obeys one contract: `y, state = layer(x, state, reset=is_first)` wit
 
 from ._layer import SequenceLayer
 from ._state import (
+    AttentionState,
     ConvolvedState,
     DeltaNetState,
     LSTMState,
@@ -17,6 +18,7 @@ from ._state import (
     map_state,
     named_tensors,
 )
+from .attention import Attention
 from .block import Block
 from .check import LayerContractError, check_layer
 from .deltanet import DeltaNet
@@ -36,6 +38,8 @@ from .srwm import SRWM
 __all__ = [
     "LSTM",
     "SRWM",
+    "Attention",
+    "AttentionState",
     "Block",
     "ConvolvedState",
     "DeltaNet",

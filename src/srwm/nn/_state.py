@@ -214,6 +214,29 @@ class LSTMState(NamedTuple):
         return map_state(lambda tensor: tensor.to(device), self)
 
 
+class AttentionState(NamedTuple):
+    """The cache of keys and values of causal self-attention, of a fixed size: newest last."""
+
+    keys: Float[Tensor, "b w d"]
+    """The keys of the last steps; zeros before an episode's first."""
+    values: Float[Tensor, "b w d"]
+    """Their values."""
+    steps: Int[Tensor, "b"]
+    """Steps since the episode began."""
+
+    def detach(self) -> "AttentionState":
+        """Return the same values, cut from the graph."""
+        return map_state(Tensor.detach, self)
+
+    def reset(self, is_first: Bool[Tensor, "b"]) -> "AttentionState":
+        """Return the state with the rows where `is_first` is true made new."""
+        return reset_rows(self, is_first)
+
+    def to(self, device: torch.device | str) -> "AttentionState":
+        """Return the state on another device."""
+        return map_state(lambda tensor: tensor.to(device), self)
+
+
 class SequenceState(NamedTuple):
     """The states of a stack of layers, first layer first."""
 

@@ -17,6 +17,7 @@ from torch import nn
 from srwm.errors import InputError
 
 from ._layer import SequenceLayer
+from .attention import Attention
 from .deltanet import DeltaNet
 from .fake_srwm import FakeSRWM
 from .gated_deltanet import GatedDeltaNet
@@ -112,6 +113,12 @@ _ENTRIES: dict[str, MemoryEntry] = {
     "sr_deltanet": MemoryEntry(SRDeltaNet, "An SR-DeltaNet", "fast weights, programmed by a self-referential matrix"),
     "self_modifying_titans": MemoryEntry(
         SelfModifyingTitans, "A self-modifying Titans layer", "memories that make their own keys, values and rates"
+    ),
+    "attention": MemoryEntry(
+        Attention,
+        "A Transformer",
+        "causal self-attention to the last steps",
+        instead="it keeps the keys and values of its last steps, and its weights stay as they are.",
     ),
     "fake_srwm": MemoryEntry(
         FakeSRWM,

@@ -27,6 +27,7 @@ from .training_run import level_splits, to_json, train_run
 def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
     """Test an agent; see `Experiment.evaluate`. With `--episodes` on levels drawn at random, as the authors did."""
     options.refuse(("sets", "shots", "source", "invert"), f"is for few-shot models; {name} plays games")
+    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} plays games")
     if options.episodes is not None and options.episodes < 1:
         raise InputError(f"--episodes: expected at least 1, got {options.episodes}")
     agent, config = load_agent(name, choose_device(options.device))

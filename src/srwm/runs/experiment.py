@@ -52,6 +52,12 @@ class EvaluateOptions:
     """Other images than the recipe's."""
     invert: bool | None = None
     """Whether those show dark ink on light paper."""
+    tasks: int | None = None
+    """Tasks of a sequence."""
+    learner: Literal["model", "nearest-mean", "fine-tuning"] | None = None
+    """What learns the tasks."""
+    picture: Path | None = None
+    """Where to draw what was measured."""
     seed: int = 0
     """Seed of the episodes."""
     device: str = "auto"

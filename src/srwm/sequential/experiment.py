@@ -30,6 +30,7 @@ def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any],
     if min(sets, streams) < 1:
         raise InputError(f"{sets} sets of {streams} streams; expected at least one of each")
     options.refuse(("shots", "source", "invert"), f"is for few-shot models; {name} was trained on streams")
+    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} was trained on streams")
     device = choose_device(options.device)
     model = load_stream_model(name, device)
     config = model.config

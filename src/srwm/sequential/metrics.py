@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from srwm.runs.charts import Chart, Line, Measure
+from srwm.supervised.statistics import Measured
 
-from .evaluation import Measured
 from .recipes import RECIPES
 from .tables import read_evaluation
 

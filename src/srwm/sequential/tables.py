@@ -8,9 +8,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from srwm.runs.results import read_part
-from srwm.supervised.statistics import t_95
+from srwm.supervised.statistics import Measured, t_95
 
-from .evaluation import Measured, StreamEvaluation
+from .evaluation import StreamEvaluation
 from .recipes import Figures
 
 

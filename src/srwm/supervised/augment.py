@@ -78,3 +78,24 @@ def _matrices(
     top = torch.stack([scale_x * cos, scale_y * (shear * cos - sin), shift * shift_x], dim=-1)
     bottom = torch.stack([scale_x * sin, scale_y * (shear * sin + cos), shift * shift_y], dim=-1)
     return torch.stack([top, bottom], dim=-2)
+
+
+def thicken(images: Float[Tensor, "b n c h w"], keys: Int[Tensor, "b"], most: float) -> Float[Tensor, "b n c h w"]:
+    """Make bright strokes on dark thicker, each image by itself.
+
+    Args:
+        images: images.
+        keys: of the episodes, from `episode_keys`.
+        most: up to so many pixels on either side of a stroke, drawn evenly from 0.
+
+    Returns:
+        The changed images; a pure function of the arguments.
+    """
+    width = most * (random_bits(keys + 4, (images.shape[1], 1, 1, 1)).float() / 2**32)
+    # Between two whole widths lies a mixture of both.
+    thin, changed = images, images
+    for whole in range(math.ceil(most)):
+        thick = F.max_pool2d(thin.flatten(0, 1), 3, stride=1, padding=1).reshape(images.shape)
+        changed = torch.where(width > whole, torch.lerp(thin, thick, (width - whole).clamp(max=1.0)), changed)
+        thin = thick
+    return changed

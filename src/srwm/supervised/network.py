@@ -32,7 +32,13 @@ class evaluating:
 def build_encoder(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
     """Make the part that turns images into features."""
     if config.encoder == "conv4":
-        return Conv4(in_channels, image_size, channels=config.encoder_channels, dropout=config.encoder_dropout)
+        return Conv4(
+            in_channels,
+            image_size,
+            channels=config.encoder_channels,
+            dropout=config.encoder_dropout,
+            norm=config.encoder_norm,
+        )
     if image_size < 16:
         raise ValueError(f"image_size={image_size}; expected at least 16, because Res-12 halves an image four times")
     return Res12(

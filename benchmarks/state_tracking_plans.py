@@ -1,0 +1,409 @@
+"""What `benchmarks/state_tracking.py` trains: lists of runs, by name.
+
+Settings are searched for with seeds (10 and up) that the tables do not use, and judged by the lengths of the training
+and twice those alone.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from srwm.languages import LanguagesConfig, recipe
+from srwm.languages.config import read_range
+from srwm.languages.registry import BUILT_IN
+from srwm.runs.config import override
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training and its tests."""
+
+    name: str
+    """Unlike every other of the plan."""
+    setting: str
+    """What the runs have in common that differ in their seed alone."""
+    config: LanguagesConfig
+    """What is trained."""
+    looks: tuple[int, ...] = ()
+    """After which steps it is also tested on the way."""
+    look_lengths: tuple[str, ...] = ("2-50", "51-100", "1000")
+    """At which lengths."""
+
+    def scaled(self, scale: float, longest_test: int) -> "Run":
+        """The same with a share of the steps and test sequences, to try it out."""
+        config = self.config
+        train = config.train
+        train = replace(
+            train,
+            total_steps=max(int(train.total_steps * scale), 2),
+            test_sequences=max(int(train.test_sequences * scale), 2),
+        )
+
+        def short(lengths: Iterable[str]) -> tuple[str, ...]:
+            return tuple(each for each in lengths if read_range(each)[1] <= longest_test)
+
+        task = replace(config.task, test_lengths=short(config.task.test_lengths))
+        looks = tuple(max(int(look * scale), 1) for look in self.looks)
+        return replace(
+            self,
+            config=replace(config, train=train, task=task),
+            looks=looks,
+            look_lengths=short(self.look_lengths),
+        )
+
+
+def runs(
+    name: str,
+    settings: dict[str, str],
+    seeds: Sequence[int],
+    *,
+    looks: tuple[int, ...] = (),
+    look_lengths: tuple[str, ...] = ("2-50", "51-100", "1000"),
+    common: str = "",
+) -> list[Run]:
+    """The runs of a recipe with different changes (words as after `--set`) and seeds, all settings of a seed first."""
+    return [
+        Run(
+            f"{name}|{title}|{seed}",
+            f"{name}|{title}",
+            replace(override(recipe(name).config, [*common.split(), *changes.split()]), seed=seed),
+            looks,
+            look_lengths,
+        )
+        for seed in seeds
+        for title, changes in settings.items()
+    ]
+
+
+MEMORIES = ("", "-srwm", "-deltanet", "-gated-deltanet", "-negative-deltanet", "-lstm", "-transformer")
+EIGHT = ("parity", "aa-star", "abab-star", "anbn", "anbncn", "shuffle-2", "dyck-1", "reset-dyck-1")
+BINS = "task.test_lengths=2-50,51-100,200,1000"
+
+_NO_CLIP = "optimizer.clip_norm=none"
+_PAPER_ADAM = f"{_NO_CLIP} optimizer.beta2=0.995 optimizer.eps=1e-9"
+_DECAY = "optimizer.decay_steps=2000"
+
+
+def speed(seeds: Sequence[int] | None) -> list[Run]:
+    """One run of each memory on parity; alone with `--processes 1 --side-by-side 1`."""
+    return [
+        run
+        for memory in MEMORIES
+        for run in runs(f"parity{memory}", {"speed": "train.total_steps=2000"}, seeds or (0,), common=BINS)
+    ]
+
+
+def parity(seeds: Sequence[int] | None) -> list[Run]:
+    """The paper's rule on parity: which setting holds with every seed within 2,000 steps?"""
+    settings = {
+        "base": "",
+        "no clip": _NO_CLIP,
+        "paper Adam": _PAPER_ADAM,
+        "rate 2e-3": "optimizer.learning_rate=0.002",
+        "rate 5e-4": "optimizer.learning_rate=0.0005",
+        "decay 500": "optimizer.decay_steps=500",
+        "rate 2e-3, decay 1000": "optimizer.learning_rate=0.002 optimizer.decay_steps=1000",
+        "rate 3e-3, warm 200, decay 1000": (
+            "optimizer.learning_rate=0.003 optimizer.warmup_steps=200 optimizer.decay_steps=1000"
+        ),
+        "warm 300": "optimizer.warmup_steps=300",
+        "clip 0.1": "optimizer.clip_norm=0.1",
+        "batch 128": "train.batch_size=128",
+        "batch 256": "train.batch_size=256",
+        "2 heads": "model.num_heads=2",
+        "8 heads": "model.num_heads=8",
+        "own lengths": "task.same_length=false",
+        "own lengths, batch 128, no clip": f"task.same_length=false train.batch_size=128 {_NO_CLIP}",
+        "unit keys": "model.memory_options.key_map=l2",
+        "norm input": "model.memory_options.norm=input",
+    }
+    looks = (500, 1000, 1500)
+    common = f"train.total_steps=2000 {BINS}"
+    return runs("parity-srwm", settings, seeds or (10, 11, 12, 13), looks=looks, common=common)
+
+
+def counting(seeds: Sequence[int] | None) -> list[Run]:
+    """Counting: which setting of the paper's rule, and of the gated one, is right at twice the lengths?"""
+    none = f"{_PAPER_ADAM} model.memory_options.norm=none"
+    settings = {
+        "clip": "",
+        "no clip": _NO_CLIP,
+        "paper Adam": _PAPER_ADAM,
+        "paper Adam, decay": f"{_PAPER_ADAM} {_DECAY}",
+        "norm none": none,
+        "norm none, decay": f"{none} {_DECAY}",
+        "norm none, clip": "model.memory_options.norm=none",
+        "norm none, rate 3e-3, decay": f"{none} {_DECAY} optimizer.learning_rate=0.003",
+        "norm none, rate 3e-4": f"{none} optimizer.learning_rate=0.0003",
+        "norm none, rate 1e-4": f"{none} optimizer.learning_rate=0.0001",
+        "norm none, 8 heads": f"{none} model.num_heads=8",
+        "norm none, 2 heads": f"{none} model.num_heads=2",
+        "norm none, 1 layer": f"{none} model.num_layers=1",
+        "norm none, 1 layer, 8 heads": f"{none} model.num_layers=1 model.num_heads=8",
+        "norm none, 1 layer, 1 head": f"{none} model.num_layers=1 model.num_heads=1",
+        "norm none, 1 layer, rate 3e-4": f"{none} model.num_layers=1 optimizer.learning_rate=0.0003",
+        "norm none, 1 layer, width 16, 2 heads": (
+            f"{none} model.num_layers=1 model.hidden_size=16 model.ff_size=32 model.num_heads=2"
+        ),
+        "norm none, width 128": f"{none} model.hidden_size=128 model.ff_size=256 model.num_heads=8",
+        "norm none, unit keys": f"{none} model.memory_options.key_map=l2",
+        "norm none, beta 0": f"{none} model.memory_options.beta_init=0 model.memory_options.query_init_scale=1",
+        "norm none, beta -3": f"{none} model.memory_options.beta_init=-3",
+        "norm none, one batch one length": f"{none} task.same_length=true",
+        "norm none, batch 256": f"{none} train.batch_size=256",
+        "norm input": f"{_PAPER_ADAM} model.memory_options.norm=input",
+        "paper Adam, 8 heads": f"{_PAPER_ADAM} model.num_heads=8",
+        "paper Adam, 1 layer": f"{_PAPER_ADAM} model.num_layers=1",
+    }
+    gated = {
+        "paper Adam": _PAPER_ADAM,
+        "norm none": none,
+        "norm none, 4 heads": f"{none} model.num_heads=4",
+        "norm none, little forgetting": (
+            f"{none} model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
+        ),
+        "norm none, may forget nothing": f"{none} model.memory_options.forget_min=0",
+    }
+    lstm = {
+        "paper Adam": _PAPER_ADAM,
+        "rate 3e-3, decay": f"{_PAPER_ADAM} {_DECAY} optimizer.learning_rate=0.003",
+        "1 layer": f"{_PAPER_ADAM} model.num_layers=1",
+    }
+    long = {
+        "norm none, long": f"{none} train.total_steps=20000",
+        "paper Adam, long": f"{_PAPER_ADAM} train.total_steps=20000",
+    }
+    found = []
+    for seed in seeds or (10, 11):
+        common = f"train.total_steps=6000 {BINS}"
+        options = {"looks": (1000, 3000), "look_lengths": ("2-50", "51-100"), "common": common}
+        found += runs("anbn-srwm", long, (seed,), **options)
+        for task in ("anbn", "anbncn", "shuffle-2"):
+            found += runs(f"{task}-srwm", settings, (seed,), **options)
+            found += runs(task, gated, (seed,), **options)
+            found += runs(f"{task}-lstm", lstm, (seed,), **options)
+    return found
+
+
+def s3(seeds: Sequence[int] | None) -> list[Run]:
+    """Products of six elements, trained on up to 16: which setting is right at 64 and 256?"""
+    length = "task.longest=16 task.test_lengths=2-16,17-32,64,256,1000 train.total_steps=6000"
+    settings = {
+        "decay": _DECAY,
+        "paper Adam, decay": f"{_PAPER_ADAM} {_DECAY}",
+        "16 alone, decay": f"{_DECAY} task.shortest=16",
+        "rate 2e-3, decay": f"{_DECAY} optimizer.learning_rate=0.002",
+        "rate 5e-4, decay": f"{_DECAY} optimizer.learning_rate=0.0005",
+        "batch 256, decay": f"{_DECAY} train.batch_size=256",
+        "width 128, decay": f"{_DECAY} model.hidden_size=128 model.ff_size=256 model.num_heads=8",
+        "unit keys, decay": f"{_DECAY} model.memory_options.key_map=l2",
+        "8 heads, decay": f"{_DECAY} model.num_heads=8",
+        "2 heads, decay": f"{_DECAY} model.num_heads=2",
+    }
+    gated = {
+        "decay": _DECAY,
+        "paper Adam, decay": f"{_PAPER_ADAM} {_DECAY}",
+        "rate 2e-3, decay": f"{_DECAY} optimizer.learning_rate=0.002",
+        "4 heads, decay": f"{_DECAY} model.num_heads=4",
+        "batch 256, decay": f"{_DECAY} train.batch_size=256",
+    }
+    found = []
+    for seed in seeds or (10, 11):
+        options = {"looks": (2000, 4000), "look_lengths": ("2-16", "64", "256"), "common": length}
+        found += runs("s3-srwm", settings, (seed,), **options)
+        found += runs("s3", gated, (seed,), **options)
+    return found
+
+
+def hard_groups(seeds: Sequence[int] | None) -> list[Run]:
+    """Products of 60 and 120 elements, with a curriculum from length 2 up to 16."""
+    common = (
+        "task.longest=16 task.curriculum.first_longest=2 task.test_lengths=2-16,17-32,64,256 train.total_steps=15000 "
+        "train.batch_size=128 model.hidden_size=128 model.ff_size=256 optimizer.decay_steps=2000"
+    )
+    common += f" {_NO_CLIP}"
+    options = {"looks": (5000, 10_000), "look_lengths": ("2-16", "64"), "common": common}
+    found = []
+    for seed in seeds or (10,):
+        found += runs("a5", {"gated": "", "gated, 4 heads": "model.num_heads=4"}, (seed,), **options)
+        found += runs("a5-srwm", {"8 heads": "model.num_heads=8", "4 heads": ""}, (seed,), **options)
+        keys = {"unit keys, 4 heads": "model.memory_options.key_map=l2"}
+        found += runs("a5-srwm", keys, (seed,), **options)
+        for memory in ("-negative-deltanet", "-lstm", "-transformer"):
+            found += runs(f"a5{memory}", {"": ""}, (seed,), **options)
+        found += runs("s5", {"gated, 4 heads": "model.num_heads=4"}, (seed,), **options)
+        found += runs("s5-lstm", {"": ""}, (seed,), **options)
+    return found
+
+
+def others(seeds: Sequence[int] | None) -> list[Run]:
+    """Recall, cups, sums and the two that the paper does not solve: how far does the setting of parity go?"""
+    found = []
+    for seed in seeds or (10,):
+        for task in ("recall", "cups-3", "sum-mod-3", "dyck-1", "reset-dyck-1", "abab-star"):
+            for memory in MEMORIES:
+                settings = {"paper Adam, decay": f"{_PAPER_ADAM} optimizer.decay_steps=1000"}
+                common = f"train.total_steps=4000 {BINS}"
+                found += runs(f"{task}{memory}", settings, (seed,), common=common)
+    return found
+
+
+def search(seeds: Sequence[int] | None) -> list[Run]:
+    """All that settings are searched for, the longest runs first."""
+    first = [*hard_groups(seeds), *s3((seeds or (10, 11))[:1]), *counting((seeds or (10, 11))[:1])]
+    then = [*parity(seeds), *s3((seeds or (10, 11))[1:2]), *counting((seeds or (10, 11))[1:2]), *others(seeds)]
+    return first + then
+
+
+def search_2(seeds: Sequence[int] | None) -> list[Run]:
+    """The second search: fewer layers and small networks for counting, what lets products go on, the harder groups."""
+    one, adam = "model.num_layers=1", _PAPER_ADAM
+    keys, none = "model.memory_options.key_map=l2", "model.memory_options.norm=none"
+
+    def width(size: int, heads: int) -> str:
+        return f"model.hidden_size={size} model.ff_size={2 * size} model.num_heads={heads}"
+
+    count = {
+        "1 layer": one,
+        "1 layer, clip": f"{one} optimizer.clip_norm=1 optimizer.beta2=0.999 optimizer.eps=1e-8",
+        "1 layer, 1 head": f"{one} model.num_heads=1",
+        "1 layer, 2 heads": f"{one} model.num_heads=2",
+        "1 layer, 8 heads": f"{one} model.num_heads=8",
+        "1 layer, rate 3e-3": f"{one} optimizer.learning_rate=0.003",
+        "1 layer, rate 3e-4": f"{one} optimizer.learning_rate=0.0003",
+        "1 layer, norm none": f"{one} {none}",
+        "1 layer, norm input": f"{one} model.memory_options.norm=input",
+        "1 layer, unit keys": f"{one} {keys}",
+        "1 layer, unit keys, norm none": f"{one} {keys} {none}",
+        "1 layer, dropout": f"{one} model.dropout=0.1",
+        **{
+            f"1 layer, width {size}, {heads} heads": f"{one} {width(size, heads)}"
+            for size, heads in ((32, 4), (32, 2), (16, 4), (16, 2), (16, 1), (8, 2), (8, 1))
+        },
+        "1 layer, width 16, 2 heads, norm none": f"{one} {width(16, 2)} {none}",
+        "1 layer, width 16, 2 heads, unit keys": f"{one} {width(16, 2)} {keys}",
+        "1 layer, width 16, 2 heads, rate 3e-3": f"{one} {width(16, 2)} optimizer.learning_rate=0.003",
+    }
+    little = "model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
+    gated_count = {
+        "1 layer": one,
+        "1 layer, little forgetting": f"{one} {little}",
+        "1 layer, width 16": f"{one} {width(16, 2)}",
+        "1 layer, width 16, little forgetting": f"{one} {width(16, 2)} {little}",
+        "1 layer, width 16, 1 head, little forgetting": f"{one} {width(16, 1)} {little}",
+        "1 layer, norm none, little forgetting": f"{one} {none} {little}",
+    }
+    lstm_count = {
+        "1 layer": one,
+        "1 layer, width 32": f"{one} {width(32, 1)}",
+        "rate 3e-3": "optimizer.learning_rate=0.003",
+    }
+    found: list[Run] = []
+    hard = (
+        "task.longest=16 task.curriculum.first_longest=2 task.test_lengths=2-16,17-32,64,256 train.total_steps=10000 "
+        f"train.batch_size=128 model.hidden_size=128 model.ff_size=256 optimizer.decay_steps=2000 {_NO_CLIP}"
+    )
+    options = {"looks": (5000,), "look_lengths": ("2-16", "64"), "common": hard}
+    found += runs("s5", {"gated": "", "gated, rate 2e-3": "optimizer.learning_rate=0.002"}, (10,), **options)
+    fades = "model.memory_options.forget_min=0.05 model.memory_options.forget_max=0.5"
+    settings = {"gated": "", "gated, dropout": "model.dropout=0.1", "gated, forgets 5% to 50%": fades}
+    found += runs("a5", settings, (11,), **options)
+    common = f"train.total_steps=8000 {adam} {BINS}"
+    for seed in (seeds or (10, 11, 12))[:2]:
+        options = {"looks": (2000, 5000), "look_lengths": ("2-50", "51-100"), "common": common}
+        settings = {
+            "unit keys": keys,
+            "unit keys, decay": f"{keys} {_DECAY}",
+            "unit keys, rate 3e-3, decay": f"{keys} {_DECAY} optimizer.learning_rate=0.003",
+            "unit keys, 1 layer, decay": f"{keys} {_DECAY} {one}",
+            "unit keys, 2 heads, decay": f"{keys} {_DECAY} model.num_heads=2",
+            "unit keys, 1 layer, width 16, decay": f"{keys} {_DECAY} {one} {width(16, 2)}",
+            "1 layer, decay": f"{_DECAY} {one}",
+            "1 layer, 1 head, decay": f"{_DECAY} {one} model.num_heads=1",
+        }
+        found += runs("shuffle-2-srwm", settings, (seed,), **options)
+        settings = {
+            "little forgetting, decay": f"{little} {_DECAY}",
+            "little forgetting, 1 layer, decay": f"{little} {_DECAY} {one}",
+            "1 layer, decay": f"{_DECAY} {one}",
+        }
+        found += runs("shuffle-2", settings, (seed,), **options)
+    length = f"task.longest=16 task.test_lengths=2-16,17-32,64,256,1000 train.total_steps=4000 {adam}"
+    length += " optimizer.decay_steps=1500"
+    for seed in (seeds or (10, 11, 12))[:2]:
+        options = {"looks": (2000,), "look_lengths": ("2-16", "17-32", "64"), "common": length}
+        settings = {
+            "1 layer": one,
+            "1 layer, 1 head": f"{one} model.num_heads=1",
+            "1 layer, 4 heads": f"{one} model.num_heads=4",
+            "1 layer, dropout": f"{one} model.dropout=0.1",
+            "1 layer, rate 3e-3": f"{one} optimizer.learning_rate=0.003",
+            "dropout": "model.dropout=0.1",
+            "dropout 0.3": "model.dropout=0.3",
+            "norm none": none,
+            "norm input": "model.memory_options.norm=input",
+            "16 alone": "task.shortest=16",
+            "softmax": "model.memory_options.key_map=softmax",
+            "rate 3e-3": "optimizer.learning_rate=0.003",
+            "may forget more": "model.memory_options.forget_max=0.5",
+            "forgets 5% to 50%": fades,
+            "forgets 10% to 50%": f"{fades} model.memory_options.forget_min=0.1",
+            "forgets 20% to 80%": "model.memory_options.forget_min=0.2 model.memory_options.forget_max=0.8",
+            "forgets 5% to 50%, 1 layer": f"{fades} {one}",
+            "forgets 5% to 50%, dropout": f"{fades} model.dropout=0.1",
+            "forgets 2% to 20%": "model.memory_options.forget_min=0.02 model.memory_options.forget_max=0.2",
+            "width 128": width(128, 2),
+        }
+        found += runs("s3", settings, (seed,), **options)
+        settings = {
+            "1 layer": one,
+            "1 layer, 1 head": f"{one} model.num_heads=1",
+            "1 layer, unit keys": f"{one} {keys}",
+            "1 layer, norm none": f"{one} {none}",
+            "1 head": "model.num_heads=1",
+            "2 heads, dropout": "model.num_heads=2 model.dropout=0.1",
+            "unit keys, 2 heads": f"{keys} model.num_heads=2",
+            "unit keys, dropout": f"{keys} model.dropout=0.1",
+            "norm none": none,
+            "16 alone, no warm-up, constant": "task.shortest=16 optimizer.warmup_steps=0 optimizer.decay_steps=0",
+        }
+        found += runs("s3-srwm", settings, (seed,), **options)
+    for seed in seeds or (10, 11, 12):
+        common = f"train.total_steps=1500 {adam} {BINS}"
+        options = {"looks": (500, 1000), "look_lengths": ("2-50", "51-100"), "common": common}
+        for task in ("anbn", "anbncn"):
+            found += runs(f"{task}-srwm", count, (seed,), **options)
+            found += runs(task, gated_count, (seed,), **options)
+            found += runs(f"{task}-lstm", lstm_count, (seed,), **options)
+    common = f"train.total_steps=1000 {BINS}"
+    settings = {"clip": "", "no clip": _NO_CLIP, "paper Adam": adam}
+    found += runs("parity-srwm", settings, (11, 12, 13, 14, 15), looks=(500,), common=common)
+    common = f"train.total_steps=3000 optimizer.decay_steps=1000 {adam} {BINS}"
+    for task in ("dyck-1", "reset-dyck-1", "abab-star", "recall", "cups-3", "sum-mod-3"):
+        for memory in ("", "-srwm", "-gated-deltanet", "-lstm"):
+            found += runs(f"{task}{memory}", {"2 layers": "", "1 layer": one}, (10,), common=common)
+    return found
+
+
+def table(seeds: Sequence[int] | None) -> list[Run]:
+    """Every task with every memory, by the recipes as they are; the longest runs first."""
+    names = [task.name + memory for task in BUILT_IN for memory in MEMORIES]
+    found = [
+        Run(f"{name}|{seed}", name, replace(recipe(name).config, seed=seed))
+        for seed in seeds or (0, 1, 2)
+        for name in sorted(names, key=lambda each: -recipe(each).config.train.total_steps)
+    ]
+    assert len(found) == len({run.name for run in found})
+    return found
+
+
+PLANS: dict[str, Callable[[Sequence[int] | None], list[Run]]] = {
+    "speed": speed,
+    "parity": parity,
+    "counting": counting,
+    "s3": s3,
+    "hard-groups": hard_groups,
+    "others": others,
+    "search": search,
+    "search-2": search_2,
+    "table": table,
+}
