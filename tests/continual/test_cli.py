@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import srwm
 from fewshot.tiny import write_images
 from srwm.bench import _measure
 from srwm.cli import main
@@ -127,7 +128,7 @@ def test_a_report_says_what_is_still_known(trained, tmp_path, capsys):
 def test_an_exported_model_is_that_of_its_run_and_its_card_says_what_was_measured(trained, tmp_path, capsys):
     status, out, _ = run(["export", trained, tmp_path / "model"], capsys)
     assert (status, out.strip()) == (0, str(tmp_path / "model"))
-    one, other = load_continual_model(trained), load_continual_model(tmp_path / "model")
+    one, other = load_continual_model(trained), srwm.load(tmp_path / "model")
     assert one.config == other.config
     assert all(value.equal(other.state_dict()[name]) for name, value in one.state_dict().items())
     card = (tmp_path / "model" / "README.md").read_text()
