@@ -2,10 +2,10 @@
 
 The rooms: `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
-experiments of the paper, `srwm.continual` task after task, `srwm.languages` state tracking, `srwm.supervised` what trainings on labelled images share,
-`srwm.runs` what every training has in common, and `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to
-see it. Import what you use, for example `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when
-they are needed.
+experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
+`srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, and
+`srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to see it. Import what you use, for example
+`from srwm.nn import SelfReferentialLinear`; kernels and plots load only when they are needed.
 
 Paper: "A Modern Self-Referential Weight Matrix That Learns to Modify Itself", Irie, Schlag, Csordás and Schmidhuber,
 ICML 2022.
@@ -37,13 +37,14 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
     """Load a trained model that learns new classes while it runs.
 
     Args:
-        name: a model that comes with the package, or the folder of a run on few-shot episodes, on tasks one after the other, or on
-            streams.
+        name: a model that comes with the package, or the folder of a run on few-shot episodes, on tasks one after
+            the other, or on streams.
         device: where to put it.
 
     Returns:
         A few-shot model or one of continual learning, with `learn(images, labels, state)` and `predict(images, state)`,
-        or a model of streams, with `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the state and the labels.
+        or a model of streams, with `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the
+        state and the labels.
 
     Raises:
         InputError: if there is no such model.
