@@ -101,7 +101,9 @@ class LocalSampler:
     def _procgen(self, number: int, pinned: bool) -> ProcgenTrainingEnv:
         config = self._config
         seed = (config.seed * 65_537 + number) % 2**31
-        return ProcgenTrainingEnv(config.games, self._schedule.envs_per_actor, seed, threads=self._threads, pinned=pinned)
+        return ProcgenTrainingEnv(
+            config.games, self._schedule.envs_per_actor, seed, threads=self._threads, pinned=pinned
+        )
 
     @torch.no_grad()
     def start(self, agent: Agent, phase: int) -> None:
