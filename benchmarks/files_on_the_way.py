@@ -1,10 +1,11 @@
-"""Counts the files of `srwm` that a few-shot training passes through: what a reader has to open to follow it.
+"""Counts the files of `srwm` that a training step passes through: what a reader has to open to follow it.
 
 A trace notes every file in which a function of the package runs; what runs while a module is imported is not counted.
-Twice: one training step (from the drawing of the episodes to Adam, with a line of metrics), and the whole of
-`srwm train strokes-1shot` with one step, from the command line to `result.json`.
+One training step goes from the drawing of its data to new weights and a line of metrics, on the CPU: of few-shot
+learning, of streams, and of games (where ProcGen is there, else it is left out). Then the whole of `srwm train
+strokes-1shot` with one step, from the command line to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
 
-    python benchmarks/files_on_the_way.py            # the two numbers
+    python benchmarks/files_on_the_way.py            # the numbers
     python benchmarks/files_on_the_way.py --list     # and the files
 """
 
@@ -22,10 +23,13 @@ from typing import Any
 import torch
 
 import srwm
-from srwm import cli
+from srwm import cli, sequential
+from srwm import fewshot as few_shot
 from srwm.data import load_images
-from srwm.fewshot import FewShotTrainer, recipe
+from srwm.errors import InputError
 from srwm.runs.config import override
+
+CPU = torch.device("cpu")
 
 PACKAGE = os.path.dirname(srwm.__file__) + os.sep
 SMALL = [
@@ -60,17 +64,43 @@ def traced() -> Iterator[set[str]]:
         threading.setprofile(None)  # type: ignore[arg-type]
 
 
-def one_step() -> set[str]:
-    """The files of one step on the CPU, when all is warm."""
-    config = override(recipe("strokes-1shot").config, SMALL)
+def few_shot_step() -> set[str]:
+    """The files of a step of few-shot learning, when all is warm."""
+    config = override(few_shot.RECIPES["strokes-1shot"].config, SMALL)
     images = {
         split: load_images("strokes", split, image_size=config.task.image_size) for split in ("train", "validation")
     }
-    trainer = FewShotTrainer(config, images["train"], images["validation"], torch.device("cpu"))
+    # The episodes of 64 steps are drawn at once: step 64 begins the next of these.
+    return step_of(few_shot.FewShotTrainer(config, images["train"], images["validation"], CPU), 64)
+
+
+def stream_step() -> set[str]:
+    """The files of a step of training on streams."""
+    config = override(sequential.RECIPES["sequential-strokes"].config, ["train.batch_size=2"])
+    training, validation = (sequential.load_bank(config.stream, split) for split in ("train", "validation"))
+    return step_of(sequential.SequentialTrainer(config, training, validation, CPU), 64)
+
+
+def game_step() -> set[str]:
+    """The files of an iteration of reinforcement learning.
+
+    Raises:
+        InputError: if ProcGen is not there.
+    """
+    from srwm.rl.recipes import RECIPES
+    from srwm.rl.trainer import RLTrainer
+
+    small = ["games.num_envs=6", "agent.downsample=8", "train.actors=1", "train.batch_size=6", "train.threads=1"]
+    config = override(RECIPES["procgen-easy-6"].config, [*small, "algorithm.unroll_length=4"])
+    with contextlib.closing(RLTrainer(config, CPU)) as trainer:
+        return step_of(trainer, 1)
+
+
+def step_of(trainer: Any, step: int) -> set[str]:
+    """The files of a step of a trainer and its metrics, after another one."""
     trainer.train_step(0)
     with traced() as found:
-        # The episodes of 64 steps are drawn at once: this is the next of these.
-        trainer.train_step(64)
+        trainer.train_step(step)
         trainer.metrics()
     return found
 
@@ -91,7 +121,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Count the files on the way of a few-shot training.")
     parser.add_argument("--list", action="store_true", help="also name the files")
     args = parser.parse_args()
-    for name, files in (("one training step", one_step()), ("the whole of srwm train", whole_command())):
+    for name, trace in (
+        ("a step of few-shot training", few_shot_step),
+        ("a step of training on streams", stream_step),
+        ("an iteration of training on games", game_step),
+        ("the whole of srwm train strokes-1shot", whole_command),
+    ):
+        try:
+            files = trace()
+        except InputError as error:
+            print(f"{name}: left out ({error})")
+            continue
         print(f"{name}: {len(files)} files")
         if args.list:
             print(*(f"  {file}" for file in sorted(files)), sep="\n")
