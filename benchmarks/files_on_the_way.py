@@ -1,9 +1,9 @@
 """Counts the files of `srwm` that a training step passes through: what a reader has to open to follow it.
 
 A trace notes every file in which a function of the package runs; what runs while a module is imported is not counted.
-One training step goes from the drawing of its data to new weights and a line of metrics, on the CPU: of few-shot
-learning, of streams, and of games (where ProcGen is there, else it is left out). Then the whole of `srwm train
-strokes-1shot` with one step, from the command line to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
+One training step goes from the drawing of its data to new weights, on the CPU: of few-shot learning, of streams, and of
+games (where ProcGen is there, else it is left out). Then the whole of `srwm train strokes-1shot` with one step, from the
+command line to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
 
     python benchmarks/files_on_the_way.py            # the numbers
     python benchmarks/files_on_the_way.py --list     # and the files
@@ -97,11 +97,10 @@ def game_step() -> set[str]:
 
 
 def step_of(trainer: Any, step: int) -> set[str]:
-    """The files of a step of a trainer and its metrics, after another one."""
+    """The files of a step of a trainer, after another one."""
     trainer.train_step(0)
     with traced() as found:
         trainer.train_step(step)
-        trainer.metrics()
     return found
 
 

@@ -138,13 +138,8 @@ class FewShotTrainer:
         """
         task = self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
-        keys = episode_keys(
-            len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.batches.step, first=first
-        )
-        if task.horizontal_flip:
-            images = horizontal_flip(images, keys)
-        if task.augment or task.augment_episodes:
-            images = jitter(images, keys, each_image=task.augment, each_episode=task.augment_episodes)
+        if task.horizontal_flip or task.augment or task.augment_episodes:
+            images = self._augmented(images, first)
         with encoder_autocast(self.device, self.config.train.precision):
             features = self.model.features(images).float()
         labels = torch.cat([episodes.support_labels, episodes.query_labels], dim=1)
@@ -173,6 +168,16 @@ class FewShotTrainer:
             logits = prototype_logits(support, known, query, task.ways)
             loss = loss + task.prototypical_loss * F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
         return loss, torch.stack(correct) * len(episodes.support)
+
+    def _augmented(self, images: Tensor, first: int) -> Tensor:
+        """Images changed at random, in ways that follow from the step and the place of their episode."""
+        task, step = self.config.task, self.batches.step
+        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=step, first=first)
+        if task.horizontal_flip:
+            images = horizontal_flip(images, keys)
+        if task.augment or task.augment_episodes:
+            images = jitter(images, keys, each_image=task.augment, each_episode=task.augment_episodes)
+        return images
 
     def metrics(self) -> dict[str, float]:
         """Mean loss and accuracies since the last call, and the norm of the last gradient; waits for the device."""

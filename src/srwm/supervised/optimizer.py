@@ -91,7 +91,8 @@ class ScheduledAdam:
         """
         if self._on_gpu:
             self.rate_on_device.copy_(self.rates.index_select(0, (number % len(self.rates)).reshape(1))[0])
-        average_gradients(self._model.parameters(), self._processes)
+        if self._processes.count > 1:
+            average_gradients(self._model.parameters(), self._processes)
         bad = self.watch.observe(number, loss)
         if self._config.clip_norm is not None:
             scale = (self._config.clip_norm / (self.watch.grad_norm + 1e-6)).clamp(max=1.0)
