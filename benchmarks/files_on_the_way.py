@@ -2,8 +2,8 @@
 
 A trace notes every file in which a function of the package runs; what runs while a module is imported is not counted.
 One training step goes from the drawing of its data to new weights, on the CPU: of few-shot learning, of streams, and of
-games (where ProcGen is there, else it is left out). Then the whole of `srwm train strokes-1shot` with one step, from the
-command line to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
+games (where ProcGen is there, else it is left out). Then the whole of `srwm train strokes-1shot` with one step, from
+the command line to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
 
     python benchmarks/files_on_the_way.py            # the numbers
     python benchmarks/files_on_the_way.py --list     # and the files

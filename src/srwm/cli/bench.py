@@ -56,27 +56,27 @@ def _checked(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _bench_fewshot(args: argparse.Namespace) -> int:
-    from srwm.bench.fewshot import bench_fewshot
+    from srwm.bench.fewshot import FEW_SHOT
 
-    return bench_fewshot(args.recipes, args.device, args.set, args.json)
+    return FEW_SHOT.run(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_sequential(args: argparse.Namespace) -> int:
-    from srwm.bench.sequential import bench_sequential
+    from srwm.bench.sequential import SEQUENTIAL
 
-    return bench_sequential(args.recipes, args.device, args.set, args.json)
+    return SEQUENTIAL.run(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_continual(args: argparse.Namespace) -> int:
-    from srwm.bench.continual import bench_continual
+    from srwm.bench.continual import CONTINUAL
 
-    return bench_continual(args.recipes, args.device, args.set, args.json)
+    return CONTINUAL.run(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_rl(args: argparse.Namespace) -> int:
-    from srwm.bench.rl import bench_rl
+    from srwm.bench.rl import GAMES
 
-    return bench_rl(args.recipes, args.device, args.set, args.json)
+    return GAMES.run(args.recipes, args.device, args.set, args.json, budget_s=10.0)
 
 
 def _bench_ops(args: argparse.Namespace) -> int:
