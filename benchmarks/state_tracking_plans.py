@@ -268,20 +268,22 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
         "1 layer, 1 head": f"{one} model.num_heads=1",
         "1 layer, 2 heads": f"{one} model.num_heads=2",
         "1 layer, 8 heads": f"{one} model.num_heads=8",
-        "1 layer, rate 3e-3": f"{one} optimizer.learning_rate=0.003",
-        "1 layer, rate 3e-4": f"{one} optimizer.learning_rate=0.0003",
         "1 layer, norm none": f"{one} {none}",
         "1 layer, norm input": f"{one} model.memory_options.norm=input",
-        "1 layer, unit keys": f"{one} {keys}",
-        "1 layer, unit keys, norm none": f"{one} {keys} {none}",
-        "1 layer, dropout": f"{one} model.dropout=0.1",
         **{
-            f"1 layer, width {size}, {heads} heads": f"{one} {width(size, heads)}"
-            for size, heads in ((32, 4), (32, 2), (16, 4), (16, 2), (16, 1), (8, 2), (8, 1))
+            f"{title}, rate {rate}": f"{changes} optimizer.learning_rate={rate}"
+            for rate in ("0.0003", "0.0001", "0.00003")
+            for title, changes in (
+                ("1 layer", one),
+                ("1 head", "model.num_heads=1"),
+                ("1 layer, 1 head", f"{one} model.num_heads=1"),
+                ("1 layer, 1 head, norm none", f"{one} model.num_heads=1 {none}"),
+                ("1 layer, width 128, 1 head", f"{one} {width(128, 1)}"),
+            )
         },
-        "1 layer, width 16, 2 heads, norm none": f"{one} {width(16, 2)} {none}",
-        "1 layer, width 16, 2 heads, unit keys": f"{one} {width(16, 2)} {keys}",
-        "1 layer, width 16, 2 heads, rate 3e-3": f"{one} {width(16, 2)} optimizer.learning_rate=0.003",
+        "1 layer, width 128, 1 head": f"{one} {width(128, 1)}",
+        "1 layer, width 16, 2 heads": f"{one} {width(16, 2)}",
+        "1 layer, width 32, 1 head": f"{one} {width(32, 1)}",
     }
     little = "model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
     gated_count = {
@@ -368,8 +370,8 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
         }
         found += runs("s3-srwm", settings, (seed,), **options)
     for seed in seeds or (10, 11, 12):
-        common = f"train.total_steps=1500 {adam} {BINS}"
-        options = {"looks": (500, 1000), "look_lengths": ("2-50", "51-100"), "common": common}
+        common = f"train.total_steps=2500 {adam} {BINS}"
+        options = {"looks": (600, 1200), "look_lengths": ("2-50", "51-100"), "common": common}
         for task in ("anbn", "anbncn"):
             found += runs(f"{task}-srwm", count, (seed,), **options)
             found += runs(task, gated_count, (seed,), **options)
