@@ -10,7 +10,7 @@ from typing import Any
 from srwm.runs.recipes import find_recipe
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
 
-from .config import LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig
+from .config import CurriculumConfig, LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig, WarmupAdamConfig
 from .registry import BUILT_IN
 
 Figures = Mapping[str, float]
@@ -63,23 +63,57 @@ _MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
 _SOLVED_IN_THE_PAPER = ("parity", "aa-star", "abab-star", "anbn", "anbncn", "shuffle-2")
 _SOLVED: Figures = {"2-50": 100.0, "51-100": 100.0}
 
-# Right at the lengths of their training after 500 steps of the gated SRWM; counting and brackets were not.
-_QUICK = ("parity", "aa-star", "abab-star", "sum-mod-3")
+_PAPER_ADAM: dict[str, Any] = {"beta2": 0.995, "eps": 1e-9, "clip_norm": None}
+"""The optimiser of the paper; without clipping."""
 
-# A length of these has only one sequence.
-_OWN_LENGTHS = ("anbn", "anbncn")
+_UP_TO_16: dict[str, Any] = {"longest": 16, "test_lengths": ("2-16", "17-32", "64", "256", "1000")}
+_CURRICULUM: dict[str, Any] = {**_UP_TO_16, "curriculum": CurriculumConfig(first_longest=2)}
+_OWN_LENGTHS: dict[str, Any] = {"same_length": False}
+"""A length of a^n b^n has only one sequence."""
+
+_WIDE: dict[str, Any] = {"hidden_size": 128, "ff_size": 256}
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What the recipes of a task have in common, whatever their memory."""
+
+    steps: int = 2000
+    task: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any] = field(default_factory=dict)
+    optimizer: Mapping[str, Any] = field(default_factory=dict)
+    train: Mapping[str, Any] = field(default_factory=dict)
+
+
+_HARD_GROUP = _Setting(
+    10_000, _CURRICULUM, _WIDE, {"clip_norm": None, "decay_steps": 2000}, {"batch_size": 128, "checkpoint_every": 2000}
+)
+_COUNTERS = _Setting(2000, _OWN_LENGTHS, {"num_layers": 1}, _PAPER_ADAM)
+
+_SETTINGS: dict[str, _Setting] = {
+    "parity": _Setting(500),
+    "aa-star": _Setting(500),
+    "abab-star": _Setting(500),
+    "s3": _Setting(6000, _UP_TO_16, {}, {**_PAPER_ADAM, "decay_steps": 2000}),
+    "a5": _HARD_GROUP,
+    "s5": _HARD_GROUP,
+    "anbn": _COUNTERS,
+    "anbncn": _COUNTERS,
+}
 
 
 def _recipes() -> dict[str, LanguagesRecipe]:
     found = {}
     for task in BUILT_IN:
         name = task.name
+        setting = _SETTINGS.get(name, _Setting())
         for ending, (memory, options) in _MEMORIES.items():
             config = LanguagesConfig(
                 recipe=name + ending,
-                task=TaskConfig(name=name, same_length=name not in _OWN_LENGTHS),
-                model=replace(NetworkConfig(), **options),
-                train=LanguagesTrainConfig(total_steps=500 if name in _QUICK else 2000),
+                task=TaskConfig(name=name, **setting.task),
+                model=replace(NetworkConfig(), **{**options, **setting.model}),
+                optimizer=WarmupAdamConfig(**setting.optimizer),
+                train=LanguagesTrainConfig(total_steps=setting.steps, **setting.train),
             )
             figures = _SOLVED if ending in ("-srwm", "-lstm") and name in _SOLVED_IN_THE_PAPER else {}
             found[name + ending] = LanguagesRecipe(config, f"{task.title}; {memory}", figures)
