@@ -68,7 +68,7 @@ PAPER_TWO = ContinualConfig(
     tasks=TasksConfig(
         sources=("omniglot", "cifar-fs"), tasks=2, ways=5, shots=15, queries=1, labels="domain_incremental"
     ),
-    loss=LossConfig(forward=0.6, backward=0.6, few_shot=0.2, sources=(0.1, 1.0)),
+    loss=LossConfig(forward=0.6, backward=0.6, few_shot=0.4, sources=(0.1, 1.0)),
     model=PAPER_MODEL,
     optimizer=OptimizerConfig(schedule="noam"),
     train=ContinualTrainConfig(batch_size=32, total_steps=600_000, checkpoint_every=10_000),

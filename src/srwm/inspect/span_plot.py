@@ -64,7 +64,7 @@ def plot_spans(inspection: Inspection, spans: Sequence[int], names: Sequence[str
     limit = max(1e-12, *(float(each.max()) for each in sizes))
     figure, (panels,) = new_figure(1, len(records), (max(3.2, 0.55 * len(names) + 1.6), 4.4))
     for panel, record, each in zip(panels, records, sizes, strict=True):
-        panel.imshow(each.T, aspect="auto", vmin=0, vmax=limit, cmap="Blues", interpolation="nearest")
+        panel.imshow(each.T.numpy(), aspect="auto", vmin=0, vmax=limit, cmap="Blues", interpolation="nearest")
         depth = each.shape[1] // len(record.heads)
         for head in range(1, len(record.heads)):
             panel.axhline(head * depth - 0.5, color="#999999", linewidth=0.6)
