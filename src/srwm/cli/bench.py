@@ -16,8 +16,12 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     )
     ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
     for name, what, run in (
-        ("fewshot", "the whole training step of recipes, in turns, on random images", _bench_fewshot),
-        ("sequential", "the whole training step of recipes of streams, in turns, on random images", _bench_sequential),
+        ("fewshot", "the whole training step of recipes, interleaved, on random images", _bench_fewshot),
+        (
+            "sequential",
+            "the whole training step of recipes of streams, interleaved, on random images",
+            _bench_sequential,
+        ),
         ("continual", "the whole training step of recipes of continual learning, on random images", _bench_continual),
         ("rl", "whole iterations of recipes of games, acting and learning, interleaved", _bench_rl),
     ):

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from srwm.nn import SequenceState
+from srwm.nn import SequenceState, named_tensors
 from srwm.vision import BatchNorm
 
 from .config import ModelConfig
@@ -80,10 +80,10 @@ class ImageLearner(nn.Module):
         """Learn from labelled images, in their order.
 
         Args:
-            images: [n, c, h, w], or [b, n, c, h, w] for b learners at once; uint8, or floats in [0, 1]. Grey images may
-                lack the axis c.
+            images: [n, c, h, w], or [b, n, c, h, w] for b learners at once; uint8, or floats in [0, 1]. Grey images of
+                a single learner may be [n, h, w]; with the axis b, the axis c must be there.
             labels: 0 to ways - 1, [n] or [b, n].
-            state: what was learnt before; None to begin anew.
+            state: what was learnt before; None for a fresh state.
 
         Returns:
             What is known now; give it to `predict`, or to `learn` to go on learning.
@@ -104,6 +104,7 @@ class ImageLearner(nn.Module):
                 f"labels go from {int(labels.min())} to {int(labels.max())}; expected 0 to {self.ways - 1}: "
                 f"the model tells {self.ways} classes apart"
             )
+        _check_learners(images, state)
         with evaluating(self):
             return self.learn_features(self.features(images), labels.long(), state)
 
@@ -122,6 +123,7 @@ class ImageLearner(nn.Module):
             ValueError: if images and state do not fit.
         """
         batched, images = self._images(images)
+        _check_learners(images, state)
         with evaluating(self):
             scores = self.read_features(self.features(images), state).softmax(dim=-1)
         return scores if batched else scores[0]
@@ -129,13 +131,23 @@ class ImageLearner(nn.Module):
     def _images(self, images: Tensor) -> tuple[bool, Tensor]:
         """Bring a user's images to [b, n, c, h, w], and say whether they came with the axis b."""
         device = next(self.parameters()).device
-        shape = tuple(images.shape)
-        if self.image_shape[0] == 1 and len(shape) > 2 and (len(shape) == 3 or shape[-3:] != self.image_shape):
+        shape, grey = list(images.shape), "[n, h, w], " if self.image_shape[0] == 1 else ""
+        if grey and images.dim() == 3:
             images = images.unsqueeze(-3)
         if tuple(images.shape[-3:]) != self.image_shape or images.dim() not in (4, 5):
             raise ValueError(
-                f"images have shape {list(shape)}; expected [n, c, h, w] or [b, n, c, h, w] with c, h, w = "
+                f"images have shape {shape}; expected {grey}[n, c, h, w] or [b, n, c, h, w] with c, h, w = "
                 f"{', '.join(map(str, self.image_shape))}"
             )
         batched = images.dim() == 5
         return batched, to_unit(images.to(device) if batched else images.to(device)[None])
+
+
+def _check_learners(images: Float[Tensor, "b n c h w"], state: SequenceState | None) -> None:
+    """Refuse a state of another number of learners than the images are for."""
+    learners = next((len(tensor) for _, tensor in named_tensors(state)), len(images)) if state is not None else 0
+    if state is not None and learners != len(images):
+        raise ValueError(
+            f"the images are for {len(images)} learners and the state is of {learners}; expected [b, n, c, h, w] "
+            f"with b = {learners}"
+        )
