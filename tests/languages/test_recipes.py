@@ -58,7 +58,7 @@ def test_the_setting_of_parity():
     assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.clip_norm) == (1e-3, 50, 1.0)
     assert (task.shortest, task.longest, task.same_length) == (2, 50, True)
     assert task.test_lengths == ("2-50", "51-100", "200", "500", "1000", "10000")
-    assert (train.batch_size, train.total_steps) == (64, 1000)
+    assert (train.batch_size, train.total_steps, optimizer.decay_steps) == (64, 500, 400)
 
 
 def test_the_settings_of_groups():
