@@ -5,16 +5,24 @@ import, the context of a GPU, a first matrix product) is not counted. A second c
 in another new process, which finds the kernels that the one before kept.
 
     python benchmarks/first_call.py [--device cuda]
+
+    git worktree add ../other COMMIT
+    python benchmarks/first_call.py --against ../other/src --rounds 5
+
+compares two checkouts, in turns: seconds of the processor (what others do on the machine counts less) and of the clock,
+the middle and the range over all rounds.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 CASES: dict[str, dict[str, Any]] = {
@@ -24,6 +32,7 @@ CASES: dict[str, dict[str, Any]] = {
     "delta_rule, gated": {"decay": True},
 }
 HEAD_SIZES = (16, 64, 128)
+HERE = str(Path(__file__).parent.parent / "src")
 
 
 def operator_of(name: str, d: int, device: str) -> Callable[[], None]:
@@ -57,26 +66,50 @@ def operator_of(name: str, d: int, device: str) -> Callable[[], None]:
 
 
 def measure(name: str, d: int, device: str) -> list[float]:
-    """Seconds of the first call and of the second."""
+    """Seconds of the first call and of the second, and what the first took of the processor."""
     import torch
 
     (torch.randn(64, 64, device=device, requires_grad=True) @ torch.randn(64, 64, device=device)).sum().backward()
     call = operator_of(name, d, device)
-    times = []
+    times, busy = [], []
     for _ in range(2):
-        start = time.perf_counter()
+        start, start_busy = time.perf_counter(), time.process_time()
         call()
         times.append(time.perf_counter() - start)
-    return times
+        busy.append(time.process_time() - start_busy)
+    return [*times, busy[0]]
 
 
-def in_new_process(name: str, d: int, device: str, caches: str) -> list[float]:
+def in_new_process(name: str, d: int, device: str, caches: str, source: str = HERE) -> list[float]:
     """The same in a process that keeps its kernels in a folder."""
-    places = {"TRITON_CACHE_DIR": f"{caches}/triton", "NUMBA_CACHE_DIR": f"{caches}/numba"}
+    places = {"TRITON_CACHE_DIR": f"{caches}/triton", "NUMBA_CACHE_DIR": f"{caches}/numba", "PYTHONPATH": source}
     command = [sys.executable, __file__, "--device", device, "--case", name, "--head-size", str(d)]
     done = subprocess.run(command, env={**os.environ, **places}, stdout=subprocess.PIPE, check=True, text=True)
     times: list[float] = json.loads(done.stdout)
     return times
+
+
+def compare(other: str, device: str, rounds: int) -> None:
+    """Print the first call with nothing kept, and with kernels kept, of two checkouts."""
+    print("seconds of the processor (of the clock), here | there")
+    for name in CASES:
+        found: dict[tuple[str, str], list[list[float]]] = {}
+        for _ in range(rounds):
+            for source in (HERE, other):
+                with tempfile.TemporaryDirectory() as caches:
+                    for kept in ("nothing kept", "kept"):
+                        times = in_new_process(name, 16, device, caches, source)
+                        found.setdefault((kept, source), []).append(times)
+        for kept in ("nothing kept", "kept"):
+            cells = [_cell(found[kept, source]) for source in (HERE, other)]
+            print(f"{name}, {kept}: {' | '.join(cells)}", flush=True)
+
+
+def _cell(times: list[list[float]]) -> str:
+    """The middle and the range over all rounds."""
+    clock, _, busy = zip(*times, strict=True)
+    middles = (f"{statistics.median(each):.2f} [{min(each):.2f}, {max(each):.2f}]" for each in (busy, clock))
+    return "{} ({})".format(*middles)
 
 
 def main() -> int:
@@ -85,16 +118,21 @@ def main() -> int:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="(default: %(default)s)")
     parser.add_argument("--case", choices=tuple(CASES), help="one case, in this process, as JSON")
     parser.add_argument("--head-size", type=int, default=16, help="with --case (default: %(default)s)")
+    parser.add_argument("--against", metavar="SRC", help="the folder `src` of another checkout to compare with")
+    parser.add_argument("--rounds", type=int, default=3, help="with --against (default: %(default)s)")
     args = parser.parse_args()
     if args.case:
         print(json.dumps(measure(args.case, args.head_size, args.device)))
+        return 0
+    if args.against:
+        compare(str(Path(args.against).resolve()), args.device, args.rounds)
         return 0
     print("seconds: first call, second call, first call of another process")
     for name in CASES:
         for d in HEAD_SIZES:
             with tempfile.TemporaryDirectory() as caches:
-                first, second = in_new_process(name, d, args.device, caches)
-                again, _ = in_new_process(name, d, args.device, caches)
+                first, second, _ = in_new_process(name, d, args.device, caches)
+                again, *_ = in_new_process(name, d, args.device, caches)
             print(f"{name}, head size {d}: {first:.1f}, {second:.4f}, {again:.2f}", flush=True)
     return 0
 

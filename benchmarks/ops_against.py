@@ -3,7 +3,8 @@
     git worktree add ../other COMMIT
     python benchmarks/ops_against.py ../other/src [--device cuda]
 
-Prints milliseconds, forward / forward and backward, and their ratios: this checkout over the other.
+Prints milliseconds, forward / forward and backward, their ratios, this checkout over the other, and whether all outputs
+and gradients are bitwise equal.
 """
 
 import argparse
@@ -69,6 +70,16 @@ def measure(case: Case, here: ModuleType, other: ModuleType, device: torch.devic
     return interleaved_ms(calls, device, budget_s)
 
 
+def are_equal(case: Case, here: ModuleType, other: ModuleType, device: torch.device) -> bool:
+    """Whether both checkouts give the same outputs and gradients, bitwise."""
+    inputs = inputs_of(case, device)
+    found = []
+    for operators in (here, other):
+        y, end = getattr(operators, case.operator)(*inputs)
+        found.append((y, end, *torch.autograd.grad((y, end), inputs, (y.detach(), end.detach()))))
+    return all(map(torch.equal, *found))
+
+
 def main() -> None:
     """Read the command line, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -87,7 +98,7 @@ def main() -> None:
             for name in ("forward", "both", "with end"):
                 here, there = ms[f"here {name}"], ms[f"other {name}"]
                 print(f" | {name}: {here:.3g} of {there:.3g} ms, {here / there:.2f}", end="")
-            print(flush=True)
+            print(" | " + ("" if are_equal(case, srwm.ops, other, device) else "not ") + "bitwise equal", flush=True)
 
 
 if __name__ == "__main__":

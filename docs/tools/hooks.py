@@ -76,4 +76,4 @@ def _measured(folder: str) -> list[str]:
 
 def _operator_pages() -> list[str]:
     """Where the READMEs of the operators, which lie beside their code, stand in the site."""
-    return sorted(f"ideas/ops/{path.parent.name}.md" for path in (ROOT / "src/srwm/ops").glob("*/README.md"))[::-1]
+    return sorted(f"ideas/ops/{path.parent.name}.md" for path in (ROOT / "src/srwm/ops").glob("[!_]*/README.md"))[::-1]

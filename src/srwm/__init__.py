@@ -1,11 +1,11 @@
 """Self-referential weight matrices: networks that modify their own weights while they run.
 
-The rooms: `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
+`srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
-experiments of the paper, `srwm.languages` state tracking, `srwm.supervised` what trainings on labelled images share,
-`srwm.runs` what every training has in common, and `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to
-see it. Import what you use, for example `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when
-they are needed.
+experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
+`srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, and
+`srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to see it. Import what you use, for example
+`from srwm.nn import SelfReferentialLinear`; kernels and plots load only when they are needed.
 
 Paper: "A Modern Self-Referential Weight Matrix That Learns to Modify Itself", Irie, Schlag, Csordás and Schmidhuber,
 ICML 2022.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from srwm.continual import ContinualModel
     from srwm.fewshot import FewShotModel
     from srwm.sequential import StreamModel
 
@@ -29,19 +30,21 @@ def load(name: Literal["omniglot-1shot"], *, device: str = ...) -> "FewShotModel
 
 
 @overload
-def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel": ...
+def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel | ContinualModel": ...
 
 
-def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel":
+def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel | ContinualModel":
     """Load a trained model that learns new classes while it runs.
 
     Args:
-        name: a model that comes with the package, or the folder of a run on few-shot episodes or on streams.
+        name: a model that comes with the package, or the folder of a run on few-shot episodes, on tasks one after
+            the other, or on streams.
         device: where to put it.
 
     Returns:
-        A few-shot model, with `learn(images, labels, state)` and `predict(images, state)`, or a model of streams, with
-        `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the state and the labels.
+        A few-shot model or one of continual learning, with `learn(images, labels, state)` and `predict(images, state)`,
+        or a model of streams, with `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the
+        state and the labels.
 
     Raises:
         InputError: if there is no such model.
@@ -49,7 +52,12 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
     from srwm.runs.model_files import kind_of
     from srwm.runs.shipped import find_model
 
-    if kind_of(find_model(name)) == "sequential":
+    kind = kind_of(find_model(name))
+    if kind == "continual":
+        from srwm.continual import load_continual_model
+
+        return load_continual_model(name, device)
+    if kind == "sequential":
         from srwm.sequential import load_stream_model
 
         return load_stream_model(name, device)

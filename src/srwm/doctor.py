@@ -45,7 +45,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """All that was found out."""
 
     versions: dict[str, str | None]
@@ -58,7 +58,7 @@ class Report:
         return all(check.ok for check in self.checks)
 
 
-def examine() -> Report:
+def examine() -> DoctorReport:
     """Look at this installation and check its backends."""
     devices = _devices()
     checks = tuple(
@@ -67,15 +67,15 @@ def examine() -> Report:
         for backend in device.backends
         for operator in _OPERATORS
     )
-    return Report(_versions(), devices, checks)
+    return DoctorReport(_versions(), devices, checks)
 
 
-def print_json(report: Report) -> None:
+def print_json(report: DoctorReport) -> None:
     """Print the report as one JSON object."""
     sys.stdout.write(json.dumps({**dataclasses.asdict(report), "healthy": report.healthy}, indent=2) + "\n")
 
 
-def print_tables(report: Report) -> None:
+def print_tables(report: DoctorReport) -> None:
     """Print the report for a person."""
     console = Console()
     versions = Table("package", "version", title="Versions", title_justify="left")

@@ -101,7 +101,8 @@ def test_every_official_archive_has_an_address_a_size_and_a_sha256():
     assert set(ARCHIVES) == set(fetch_module._CONVERTERS) <= {source.pack for source in SOURCES.values()}
     for remote in (remote for remotes in ARCHIVES.values() for remote in remotes):
         assert remote.url.startswith("https://")
-        assert remote.size_bytes > 10**6
+        # The labels of ten thousand images are small.
+        assert remote.size_bytes > (10**6 if "labels" not in remote.url else 4000)
         assert re.fullmatch("sha256:[0-9a-f]{64}", remote.digest)
 
 

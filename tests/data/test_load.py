@@ -6,7 +6,7 @@ import pytest
 import torch
 from PIL import Image
 
-from srwm.data import load_images, write_pack
+from srwm.data import load_folder, load_images, write_pack
 from srwm.data.convert import convert_folder
 from srwm.data.decode import resize_images
 from srwm.data.image_set import ImageSet
@@ -250,3 +250,13 @@ def test_real_fc100_tests_on_the_papers_super_classes(real_pack):
         "people",
     }
     assert found.images.shape == (12_000, 3, 32, 32)
+
+
+def test_all_classes_of_a_folder_are_loaded_whatever_split_they_would_belong_to(tmp_path):
+    folder = write_folder(tmp_path / "pets", ["ant", "bee"])
+    found = load_folder(folder, image_size=8, channels=3)
+    assert (found.name, found.class_names, found.counts.tolist()) == ("pets", ("ant", "bee"), [2, 2])
+    split = write_folder(tmp_path / "more", ["train/ant", "test/bee"])
+    assert load_folder(split, image_size=8, channels=1).class_names == ("ant", "bee")
+    with pytest.raises(InputError, match="holds no folders"):
+        load_folder(folder / "ant", image_size=8, channels=3)

@@ -11,7 +11,7 @@ MODULES = sorted(
     module.name
     for room in (srwm.fewshot, srwm.vision)
     for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
-    if module.name != "srwm.vision._norm_pool_kernels"
+    if module.name not in ("srwm.vision._norm_pool_kernels", "srwm.vision._instance_norm_kernels")
 )
 
 
@@ -21,7 +21,10 @@ def test_the_public_names_are_these():
         "Conv4",
         "DropoutVariant",
         "Impala",
+        "InstanceNorm",
+        "Norm",
         "Res12",
+        "instance_norm_pool_relu",
         "max_pool_bias",
         "norm_pool_relu",
     ]

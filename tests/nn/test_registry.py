@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 
+from srwm import named_import
 from srwm.errors import InputError
 from srwm.nn import (
     SRWM,
@@ -210,6 +211,6 @@ def test_a_module_that_python_cannot_read_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", ["antigravity:Layer", "idlelib.idle:Layer", "os:system"])
 def test_modules_of_python_itself_are_not_imported(monkeypatch, path):
-    monkeypatch.setattr(registry.importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
+    monkeypatch.setattr(named_import.importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
     with pytest.raises(InputError, match="is of Python's standard library; expected a module of layers"):
         find_memory(path)

@@ -10,7 +10,7 @@ import pytest
 def width(**environment: str) -> int:
     """Blocks that the kernels of a new process work on together."""
     done = subprocess.run(
-        [sys.executable, "-c", "from srwm.ops import _loops; print(_loops.WIDE)"],
+        [sys.executable, "-c", "from srwm.ops._cpu import loops; print(loops.WIDE)"],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 import torch
 
-from srwm.ops import _threads
-from srwm.ops._calls import Entry, Loop
+from srwm.ops._cpu import threads as cpu_threads
+from srwm.ops._cpu.kernel import Entry, Kernel
 
 from .inputs import Results, assert_agree, assert_same, make, solve
 
 OPENMP = pytest.param(
     1 << 62,
     id="OpenMP",
-    marks=pytest.mark.skipif(_threads._on_openmp is None, reason="needs a PyTorch whose threads are OpenMP's"),
+    marks=pytest.mark.skipif(cpu_threads._on_openmp is None, reason="needs a PyTorch whose threads are OpenMP's"),
 )
 
 
 @pytest.fixture(params=[OPENMP, pytest.param(0, id="Python")])
 def whose(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose threads a loop runs on, however long it is."""
-    monkeypatch.setattr(_threads, "LONG_WORK", request.param)
+    monkeypatch.setattr(cpu_threads, "LONG_WORK", request.param)
 
 
 def large(operator: str, seed: int = 0):
@@ -66,7 +66,7 @@ def test_a_single_step_gives_equal_bits_on_any_number_of_threads(operator, dtype
 @pytest.mark.usefixtures("whose")
 @pytest.mark.parametrize("heads", [1, 2, 3, 7, 100])
 def test_any_number_of_heads_is_shared_out_in_full(operator, heads, monkeypatch):
-    monkeypatch.setattr(_threads, "MIN_WORK", 1)
+    monkeypatch.setattr(cpu_threads, "MIN_WORK", 1)
     problem = make(operator, heads, 3, 1, 5, reset=True)
     expected = solve(problem, "reference")
     for threads in (1, 2, 3):
@@ -79,38 +79,41 @@ def test_an_error_in_another_thread_reaches_the_caller(operator, monkeypatch):
         if threading.current_thread() is not threading.main_thread():
             raise MemoryError("no room")
 
-    class Failing(Loop):
-        def entry(self, itemsize):
+    class Failing(Kernel):
+        def __init__(self):
+            pass
+
+        def entry(self, itemsize, counts):
             return Entry(fail, 0, None)
 
-    monkeypatch.setattr(_threads, "LONG_WORK", 0)
+    monkeypatch.setattr(cpu_threads, "LONG_WORK", 0)
     torch.set_num_threads(2)
     problem = large(operator)
     problem("cpu")
-    scratch = _threads._own.memory
+    scratch = cpu_threads._own.memory
     with monkeypatch.context() as patch:
-        loops = "_gated_cpu" if problem.options.get("forget_gates") else "cpu"
-        patch.setattr(import_module(f"srwm.ops.{problem.operator}.{loops}"), "_forward_heads", Failing(fail))
+        kernels = "_gated_cpu" if problem.options.get("forget_gates") else "cpu"
+        patch.setattr(import_module(f"srwm.ops.{problem.operator}.{kernels}"), "_forward_head", Failing())
         with pytest.raises(MemoryError, match="no room"):
             problem("cpu")
     # The threads are still there for the next call, which leaves the scratch memory of this one to them.
     assert_same(solve(problem, "cpu"), solve_with(1, operator))
-    assert _threads._own.memory is not scratch
+    assert cpu_threads._own.memory is not scratch
 
 
 def test_a_thread_that_comes_when_the_call_is_over_changes_nothing(operator, monkeypatch):
-    monkeypatch.setattr(_threads, "LONG_WORK", 0)
+    monkeypatch.setattr(cpu_threads, "LONG_WORK", 0)
     calls = []
-    monkeypatch.setattr(_threads._helpers, "assign", lambda call, _: calls.append(call))
+    monkeypatch.setattr(cpu_threads._helpers, "assign", lambda call, _: calls.append(call))
     torch.set_num_threads(2)
     found = solve(large(operator), "cpu")
     forward_and_backward = 2
     assert len(calls) == forward_and_backward
     expected = {name: result.clone() for name, result in found.items()}
-    _threads._own.memory[...] = 0xFF
+    cpu_threads._own.memory[...] = 0xFF
     for call in calls:
         call.help()
-    assert (_threads._own.memory == 0xFF).all()
+    assert (cpu_threads._own.memory == 0xFF).all()
     assert_same(found, expected)
 
 
@@ -186,7 +189,7 @@ def test_the_layout_of_scratch_memory_is_in_integers_of_python_whoever_asked_fir
         # As installed: the shape checks of the test run would refuse NumPy's.
         jaxtyping.config.update("jaxtyping_disable", True)
         for number in (np.int64, int):
-            places, size = _threads._layout(((number(8), number(1234)), (number(3), number(5))), 8)
+            places, size = cpu_threads._layout(((number(8), number(1234)), (number(3), number(5))), 8)
             assert {type(each) for each in (*places, size)} == {int}
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)

@@ -17,10 +17,10 @@ from srwm.fewshot.training_run import loop_options
 from srwm.runs import checkpoint as checkpoint_module
 from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint, load_checkpoint
 from srwm.runs.config import from_json
-from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
 
 from .full_disk import files_in
+from .looping import run_loop
 
 COUNT = 1000
 SENTENCES = (InputError, RunError)
@@ -179,7 +179,7 @@ def test_what_a_checkpoint_says_of_itself_whose_digest_fits(run_folder, checkpoi
     whole = (checkpoint / "meta.json").read_bytes()
     one = few_shot.trainer(recipe="tiny")
     sentences = set()
-    for data in mutations(whole, COUNT, 6):
+    for data in mutations(whole, COUNT, 8):
         with contextlib.suppress(ValueError):
             meta = json.loads(data, parse_constant=lambda word: 0)
             data = with_fitting_digest(meta) if isinstance(meta, dict) else data

@@ -113,7 +113,7 @@ def test_two_processes_hold_the_rows_of_one(monkeypatch):
     two = [Carried(one, config(**parts), Processes(rank=rank, count=2)) for rank in range(2)]
     for place in range(4):
         two[place % 2].end(place, *marked(one, 1, place))
-    both = [each._named() for each in two]
+    both = [each.named() for each in two]
     monkeypatch.setattr("srwm.sequential.carried.gather_tensors", lambda tensors, processes: both)
     gathered = two[0].tensors()
     assert gathered["labels"].tolist() == [0, 1, 2, 3]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from srwm.supervised import augment
-from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
+from srwm.supervised.augment import episode_keys, horizontal_flip, jitter, thicken
 
 
 def images(episodes=2, channels=1):
@@ -154,6 +154,33 @@ def test_a_part_of_a_batch_is_mirrored_as_in_the_whole():
     assert torch.equal(part, whole[4:])
 
 
+def thickened(pictures, most, step=0, first=0):
+    keys = episode_keys(len(pictures), seed=0, stream=1, step=torch.tensor(step), first=first)
+    return thicken(pictures, keys, most)
+
+
+def test_strokes_become_thicker_by_up_to_so_many_pixels_each_image_by_itself():
+    line = torch.zeros(8, 30, 1, 11, 11)
+    line[..., 5, :] = 1.0
+    seen = thickened(line, 2.0)
+    assert torch.equal(seen[..., 5, :], line[..., 5, :])
+    # The ink of a column is the width: 1 and up to two pixels on either side.
+    width = seen[..., 0].sum(dim=-1).flatten()
+    assert 1.0 <= float(width.min()) < 1.2
+    assert 4.8 < float(width.max()) <= 5.0
+    assert 2.8 < float(width.mean()) < 3.2
+    assert torch.equal(seen, seen.flip(-2))
+    assert not torch.equal(seen[0, 0], seen[0, 1])
+    assert torch.equal(thickened(line, 0.0), line)
+
+
+def test_a_part_of_a_batch_is_thickened_as_in_the_whole_and_other_steps_otherwise():
+    pictures = torch.rand(6, 5, 1, 8, 8)
+    whole = thickened(pictures, 1.5, step=7)
+    assert torch.equal(thickened(pictures[4:], 1.5, step=7, first=4), whole[4:])
+    assert not torch.equal(thickened(pictures, 1.5, step=8), whole)
+
+
 def test_each_purpose_of_each_episode_has_keys_of_its_own(monkeypatch):
     """What is drawn from one key is the same numbers again: a turn would follow from whether it is mirrored."""
     drawn = []
@@ -167,8 +194,9 @@ def test_each_purpose_of_each_episode_has_keys_of_its_own(monkeypatch):
     for step in range(20):
         keys = episode_keys(8, seed=0, stream=1, step=torch.tensor(step))
         pictures = images(8)
-        horizontal_flip(jitter(pictures, keys, each_image=1.0, each_episode=1.0), keys)
+        horizontal_flip(jitter(thicken(pictures, keys, 1.0), keys, each_image=1.0, each_episode=1.0), keys)
     keys = torch.cat(drawn)
-    # The change of the episode and whether it is mirrored, the changes of the images, and which of these are mirrored.
-    assert len(keys) == 20 * 8 * 4
+    # The change of the episode and whether it is mirrored; the changes of the images, which of these are mirrored, and
+    # how thick they become.
+    assert len(keys) == 20 * 8 * 5
     assert len(keys.unique()) == len(keys)

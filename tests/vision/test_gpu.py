@@ -13,7 +13,7 @@ except ImportError:  # The machine with the GPU may have little more than torch 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from srwm.vision import Conv4, norm_pool_relu
+from srwm.vision import Conv4, InstanceNorm, instance_norm_pool_relu, norm_pool_relu
 from srwm.vision.bias import add_bias, bias_relu
 from vision.norms import by_pytorch, images, make_norm, outcome
 
@@ -58,6 +58,38 @@ def test_bfloat16_agrees_with_float64_on_the_same_numbers():
         assert found.y.dtype == torch.bfloat16
         # Only what is stored is rounded, and the gradient that comes in.
         assert_near(found, truth(x, norm), 1e-2)
+
+
+def instance_outcome(function, x, norm):
+    """The pooled images, and the gradients of images, weight and bias, as `y`, `dx`, `dweight`, `dbias`."""
+    x = x.detach().clone(memory_format=torch.preserve_format).requires_grad_()
+    y = function(x, norm)
+    weights = torch.randn(y.shape, generator=torch.Generator().manual_seed(1)).to(y)
+    gradients = torch.autograd.grad((weights * y + y.square()).sum(), (x, norm.weight, norm.bias))
+    return dict(zip(("y", "dx", "dweight", "dbias"), (y.detach(), *gradients), strict=True))
+
+
+def instance_norm_by_pytorch(x, norm):
+    return torch.nn.functional.max_pool2d(norm(x), 2).relu()
+
+
+def test_instance_norm_agrees_with_float64():
+    for shape in (*SHAPES[:-1], (40, 64, 32, 32), (2, 3, 64, 64)):
+        for dtype, limit in ((torch.float32, 1e-3), (torch.bfloat16, 1e-2)):
+            torch.manual_seed(0)
+            x, norm = images(*shape, device=DEVICE).to(dtype), InstanceNorm(shape[1]).to(DEVICE)
+            with torch.no_grad():
+                norm.weight.copy_(torch.randn(shape[1]))
+                norm.bias.copy_(torch.randn(shape[1]))
+            found = instance_outcome(instance_norm_pool_relu, x, norm)
+            assert found["y"].dtype == dtype
+            again = instance_outcome(instance_norm_pool_relu, x, norm)
+            wanted = instance_outcome(instance_norm_by_pytorch, x.double(), norm.double())
+            for name, value in wanted.items():
+                assert torch.equal(found[name], again[name]), name
+                size = value.square().mean().sqrt().clamp(min=1e-2)
+                distance = (found[name].double() - value).square().mean().sqrt() / size
+                assert distance <= limit, f"{name} of {shape} in {dtype} lies {distance:.2e} away"
 
 
 def test_a_bias_that_was_not_added_is_known_to_the_running_mean():

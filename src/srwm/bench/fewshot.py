@@ -20,7 +20,7 @@ from ._training import bench_training
 def bench_fewshot(
     recipes: Sequence[str], device_name: str, assignments: Sequence[str], json_path: Path | None, budget_s: float = 4.0
 ) -> int:
-    """Time the whole training step of recipes, in turns, on random images of the right shape.
+    """Time the whole training step of recipes, interleaved, on random images of the right shape.
 
     Args:
         recipes: names of recipes.
@@ -35,7 +35,7 @@ def bench_fewshot(
     return bench_training(
         recipes,
         RECIPES,
-        make_trainer=random_trainer,
+        train_step=lambda config, device: random_trainer(config, device).train_step,
         loop_options=loop_options,
         title="Training, whole step",
         device_name=device_name,

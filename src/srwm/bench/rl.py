@@ -29,7 +29,7 @@ def bench_rl(
     return bench_training(
         recipes,
         RECIPES,
-        make_trainer=lambda config, device: RLTrainer(replace(config, seed=0), device),
+        train_step=lambda config, device: RLTrainer(replace(config, seed=0), device).train_step,
         loop_options=loop_options,
         title="Acting and learning, whole iterations",
         device_name=device_name,

@@ -21,7 +21,7 @@ _CLASSES = 32
 def bench_sequential(
     recipes: Sequence[str], device_name: str, assignments: Sequence[str], json_path: Path | None, budget_s: float = 4.0
 ) -> int:
-    """Time the whole training step of recipes, in turns, on random images of the right shape.
+    """Time the whole training step of recipes, interleaved, on random images of the right shape.
 
     Args:
         recipes: names of recipes of streams.
@@ -36,7 +36,7 @@ def bench_sequential(
     return bench_training(
         recipes,
         RECIPES,
-        make_trainer=random_trainer,
+        train_step=lambda config, device: random_trainer(config, device).train_step,
         loop_options=loop_options,
         title="Training on streams, whole step",
         note="; trimmed images count, too",

@@ -16,8 +16,13 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     )
     ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
     for name, what, run in (
-        ("fewshot", "the whole training step of recipes, in turns, on random images", _bench_fewshot),
-        ("sequential", "the whole training step of recipes of streams, in turns, on random images", _bench_sequential),
+        ("fewshot", "the whole training step of recipes, interleaved, on random images", _bench_fewshot),
+        (
+            "sequential",
+            "the whole training step of recipes of streams, interleaved, on random images",
+            _bench_sequential,
+        ),
+        ("continual", "the whole training step of recipes of continual learning, on random images", _bench_continual),
         ("rl", "whole iterations of recipes of games, acting and learning, interleaved", _bench_rl),
     ):
         text = f"Time {what}."
@@ -60,6 +65,12 @@ def _bench_sequential(args: argparse.Namespace) -> int:
     from srwm.bench.sequential import bench_sequential
 
     return bench_sequential(args.recipes, args.device, args.set, args.json)
+
+
+def _bench_continual(args: argparse.Namespace) -> int:
+    from srwm.bench.continual import bench_continual
+
+    return bench_continual(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_rl(args: argparse.Namespace) -> int:

@@ -145,7 +145,10 @@ def _about(source: "Source") -> Iterator[str]:
         numbers = " / ".join(str(number * turns) for number in source.classes)
         rotations = " with rotations" if source.rotations else ""
         size = f"{source.image_size} x {source.image_size}, {'grey' if source.channels == 1 else 'colours'}"
-        yield f"{numbers} classes{rotations}, {source.images_per_class} images each, {size}"
+        if source.images_per_class:
+            yield f"{numbers} classes{rotations}, {source.images_per_class} images each, {size}"
+        else:
+            yield f"the same {source.classes[0]} classes in every part, other images, {size}"
         yield f"Licence: {source.licence}"
 
 

@@ -2,7 +2,7 @@
 
 from .episodes import Episodes, check_enough, draw_episodes
 from .image_set import ImageSet, inverted
-from .load import load_images
+from .load import has_official_parts, load_folder, load_images
 from .pack import read_pack, write_pack
 from .places import data_folder
 
@@ -12,7 +12,9 @@ __all__ = [
     "check_enough",
     "data_folder",
     "draw_episodes",
+    "has_official_parts",
     "inverted",
+    "load_folder",
     "load_images",
     "read_pack",
     "write_pack",

@@ -7,6 +7,7 @@ from srwm.errors import InputError
 
 from .convert import Report, convert_cifar100, convert_folder, convert_mini_imagenet, convert_omniglot
 from .download import Remote, download
+from .official_parts import convert_cifar10, convert_fashion_mnist, convert_mnist
 from .pack import Pack, read_pack, write_pack
 from .places import check_name
 from .procgen import NAME as PROCGEN
@@ -14,6 +15,9 @@ from .sources import SOURCES, unknown_source
 from .verify import problems_of_numbers
 
 _OMNIGLOT = "https://github.com/brendenlake/omniglot/raw/master/python"
+# The page of its authors gives out no files any more; these are theirs, bit for bit.
+_MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist"
+_FASHION_MNIST = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion"
 ARCHIVES: dict[str, tuple[Remote, ...]] = {
     "omniglot.npz": (
         Remote(
@@ -34,10 +38,67 @@ ARCHIVES: dict[str, tuple[Remote, ...]] = {
             "sha256:85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
         ),
     ),
+    "cifar10.npz": (
+        Remote(
+            "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+            170_498_071,
+            "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+        ),
+    ),
+    "mnist.npz": (
+        Remote(
+            f"{_MNIST}/train-images-idx3-ubyte.gz",
+            9_912_422,
+            "sha256:440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        ),
+        Remote(
+            f"{_MNIST}/train-labels-idx1-ubyte.gz",
+            28_881,
+            "sha256:3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        ),
+        Remote(
+            f"{_MNIST}/t10k-images-idx3-ubyte.gz",
+            1_648_877,
+            "sha256:8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        Remote(
+            f"{_MNIST}/t10k-labels-idx1-ubyte.gz",
+            4_542,
+            "sha256:f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+        ),
+    ),
+    "fashion-mnist.npz": (
+        Remote(
+            f"{_FASHION_MNIST}/train-images-idx3-ubyte.gz",
+            26_421_880,
+            "sha256:3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        ),
+        Remote(
+            f"{_FASHION_MNIST}/train-labels-idx1-ubyte.gz",
+            29_515,
+            "sha256:a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        ),
+        Remote(
+            f"{_FASHION_MNIST}/t10k-images-idx3-ubyte.gz",
+            4_422_102,
+            "sha256:346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        ),
+        Remote(
+            f"{_FASHION_MNIST}/t10k-labels-idx1-ubyte.gz",
+            5_148,
+            "sha256:67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+        ),
+    ),
 }
 """The official archives that each pack is made of."""
 
-_CONVERTERS = {"omniglot.npz": convert_omniglot, "cifar100.npz": convert_cifar100}
+_CONVERTERS = {
+    "omniglot.npz": convert_omniglot,
+    "cifar100.npz": convert_cifar100,
+    "cifar10.npz": convert_cifar10,
+    "mnist.npz": convert_mnist,
+    "fashion-mnist.npz": convert_fashion_mnist,
+}
 
 
 def fetch(name: str, folder: Path, report: Report, *, again: bool = False, keep_archives: bool = False) -> Path | None:
@@ -72,7 +133,9 @@ def fetch(name: str, folder: Path, report: Report, *, again: bool = False, keep_
             raise InputError(f"{error}; `srwm data fetch {name} --again` replaces it") from error
         report(f"{path} is there already")
         return path
-    archives = [download(remote, folder / "downloads") for remote in ARCHIVES[source.pack]]
+    # A folder for each pack: the files of MNIST and of Fashion-MNIST have the same names.
+    downloads = folder / "downloads" / path.stem
+    archives = [download(remote, downloads) for remote in ARCHIVES[source.pack]]
     _save(_CONVERTERS[source.pack](archives, path, report), report)
     if not keep_archives:
         for archive in archives:

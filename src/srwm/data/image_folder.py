@@ -9,7 +9,7 @@ from typing import NoReturn
 from srwm.errors import InputError
 
 from .decode import SUFFIXES
-from .pack import SPLIT_CODES
+from .pack import SPLIT_CODES, TEST
 from .splits import MIN_CLASSES, split_by_name
 
 _SPLIT_FOLDERS = {"train": "train", "validation": "validation", "val": "validation", "test": "test"}
@@ -27,25 +27,30 @@ class FolderClass:
     """Its images, sorted."""
 
 
-def scan_folder(folder: Path) -> list[FolderClass]:
+def scan_folder(folder: Path, *, to_split: bool = True) -> list[FolderClass]:
     """Find the classes and images in a folder; the order does not depend on that of the file system.
 
     Every sub-folder is a class, and every image anywhere below it is one of the class's. Classes are split by their
     names (see `split_by_name`), unless the sub-folders are `train`, `validation` (or `val`) and `test`: then those hold
     the classes. Hidden files and folders, and files that are not images by their names, are passed over.
 
+    Args:
+        folder: the folder.
+        to_split: whether the classes are to be split, for which there must be enough of them; without, those that lie
+            in no folder of a split are test classes.
+
     Raises:
         InputError: there is no such folder, or what it holds makes no sense as classes of images.
     """
     try:
-        return _scan(folder)
+        return _scan(folder, to_split)
     except OSError as error:
         raise InputError(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     except RecursionError as error:
         raise InputError(f"{folder} holds folders in folders, too deep to be read") from error
 
 
-def _scan(folder: Path) -> list[FolderClass]:
+def _scan(folder: Path, to_split: bool) -> list[FolderClass]:
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder; expected a folder that holds a folder of images for each class")
     names = _subfolders(folder)
@@ -55,6 +60,8 @@ def _scan(folder: Path) -> list[FolderClass]:
     if not names:
         loose = ", only images" if _images_below(folder) else ""
         raise InputError(f"{folder} holds no folders{loose}; expected a folder of images for each class")
+    if not to_split:
+        return [FolderClass(name, TEST, _images_of(folder / name)) for name in names]
     if len(names) < MIN_CLASSES:
         number = "one class" if len(names) == 1 else f"{len(names)} classes"
         raise InputError(

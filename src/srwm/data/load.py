@@ -98,6 +98,35 @@ def load_images(
     return add_rotations(images) if turn else images
 
 
+def load_folder(path: Path, *, image_size: int, channels: int) -> ImageSet:
+    """Load all classes of a folder of images, whatever split they would belong to.
+
+    Args:
+        path: a folder that holds a folder of images for each class.
+        image_size: height and width of the images; those that are not square are stretched.
+        channels: 1 for grey, 3 for colours.
+
+    Raises:
+        InputError: there is no such folder, or what is there is broken.
+    """
+    path = without_tilde(path)
+    found = scan_folder(path, to_split=False)
+    classes = [_Class(one.name, len(one.files), partial(_read_files, one, channels)) for one in found]
+    return _build(path.resolve().name, classes, channels, image_size)
+
+
+def has_official_parts(source: str, *, folder: Path | None = None) -> bool:
+    """Whether every split of a source has the same classes, with other images: official training and test images.
+
+    Raises:
+        InputError: the source is unknown or not there.
+    """
+    if source.startswith(FOLDER_PREFIX):
+        return False
+    found = find_source(source, data_folder(folder))
+    return found.pack is not None and has_parts(read_pack(pack_path(found, data_folder(folder))), found)
+
+
 def _draw(split: Split, size: int, channels: int) -> ImageSet:
     from .strokes import draw_strokes
 
@@ -105,8 +134,15 @@ def _draw(split: Split, size: int, channels: int) -> ImageSet:
     return drawn if channels == 1 else replace(drawn, images=drawn.images.repeat(1, channels, 1, 1))
 
 
+def has_parts(pack: Pack, source: Source) -> bool:
+    """Whether it is the images of every class that are split, not the classes: official training and test images."""
+    return pack.part_of_file is not None and source.split not in pack.splits
+
+
 def classes_of(pack: Pack, source: Source, split: str) -> list[int]:
     """List the classes of a pack that belong to a source's split."""
+    if has_parts(pack, source):
+        return list(range(pack.num_classes))
     code = SPLIT_CODES[split]
     if not source.validation_groups or code == TEST:
         return pack.classes_in(source.split, code)
@@ -123,19 +159,42 @@ def _pack_classes(pack: Pack, source: Source, split: str, channels: int) -> list
     indices = classes_of(pack, source, split)
     if not indices:
         raise InputError(f"{pack.path} has no class in the {split} part of its split {source.split!r}")
+    if has_parts(pack, source):
+        return [_part_of_class(pack, index, channels, source.inverted, split) for index in indices]
     return [
         _Class(pack.full_name(index), pack.count_of(index), partial(read_class, pack, index, channels, source.inverted))
         for index in indices
     ]
 
 
-def read_class(pack: Pack, index: int, channels: int, inverted: bool, size: int) -> UInt8[ndarray, "n c s s"]:
-    """Decode and resize the images of one class of a pack."""
+def _part_of_class(pack: Pack, index: int, channels: int, inverted: bool, split: str) -> _Class:
+    """A class of which some images are for training, and some for testing; of the former the last sixth validates."""
+    part = TEST if split == "test" else TRAIN
+    count = pack.count_of(index, part)
+    held_out = count // 6
+    if split != "test" and not held_out:
+        raise InputError(
+            f"class {pack.full_name(index)!r} of {pack.path} has {count} training images; expected at least 6, of which"
+            " one validates"
+        )
+    chosen = {"train": slice(0, count - held_out), "validation": slice(count - held_out, count), "test": slice(count)}
+
+    def read(size: int) -> UInt8[ndarray, "n c s s"]:
+        return read_class(pack, index, channels, inverted, size, part=part)[chosen[split]]
+
+    return _Class(pack.full_name(index), len(range(count)[chosen[split]]), read)
+
+
+def read_class(
+    pack: Pack, index: int, channels: int, inverted: bool, size: int, *, part: int | None = None
+) -> UInt8[ndarray, "n c s s"]:
+    """Decode and resize the images of one class of a pack, or of one official part of it."""
     resized = []
-    for number, data in enumerate(pack.files_of(index)):
+    for number, (data, count) in enumerate(pack.files_of(index, part)):
         what = f"image file {number} of class {pack.full_name(index)!r} in {pack.path}"
         with decoded(data, channels, what) as sheet:
-            resized.append(resize_images(cut_tiles(255 - sheet if inverted else sheet, pack.tiles, what), size))
+            tiles = cut_tiles(255 - sheet if inverted else sheet, pack.tiles, what)
+            resized.append(resize_images(tiles[:count], size))
     return np.concatenate(resized)
 
 

@@ -9,6 +9,8 @@ A pack is a NumPy `.npz` file without pickles:
 - `class_name`, `class_group` str[n_classes] (group: alphabet, super-class, WordNet id; may be empty)
 - `split_<name>` uint8[n_classes]: 1 train, 2 validation, 3 test, 0 unused
 - `source`, `licence`: strings
+- `part_of_file` uint8[n_files], where the images of all classes come in official parts: 1 training, 3 test
+- `count_of_file` int32[n_files], where a file may hold fewer images than tiles: how many; the rest are blank
 """
 
 import functools
@@ -30,6 +32,7 @@ UNUSED, TRAIN, VALIDATION, TEST = 0, 1, 2, 3
 SPLIT_CODES = {"train": TRAIN, "validation": VALIDATION, "test": TEST}
 
 _FIXED = ("files", "offsets", "tiles", "class_of_file", "class_name", "class_group", "source", "licence")
+_OPTIONAL = ("part_of_file", "count_of_file")
 _PREFIX = "split_"
 _INTEGERS = np.typecodes["AllInteger"]
 
@@ -48,6 +51,8 @@ class Pack:
     splits: dict[str, NDArray[np.uint8]]
     source: str
     licence: str
+    part_of_file: NDArray[np.uint8] | None = None
+    count_of_file: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         problem = _problem_of(self)
@@ -79,6 +84,8 @@ class Pack:
     @property
     def num_images(self) -> int:
         """How many images there are."""
+        if self.count_of_file is not None:
+            return int(self.count_of_file.sum())
         return self.num_files * self.tiles[0] * self.tiles[1]
 
     @functools.cached_property
@@ -100,14 +107,28 @@ class Pack:
             raise InputError(f"{self.path} has no split {split_name!r}; it has {there}")
         return [int(index) for index in np.flatnonzero(self.splits[split_name] == code)]
 
-    def count_of(self, index: int) -> int:
-        """Say how many images a class has."""
-        return len(self._files_by_class[index]) * self.tiles[0] * self.tiles[1]
+    def count_of(self, index: int, part: int | None = None) -> int:
+        """Say how many images a class has, in one official part or in all."""
+        return sum(self._count_in(number) for number in self._numbers_of(index, part))
 
-    def files_of(self, index: int) -> Iterator[bytes]:
-        """Give the encoded files of one class, in the pack's order."""
-        for number in self._files_by_class[index]:
-            yield self.files[self.offsets[number] : self.offsets[number + 1]].tobytes()
+    def files_of(self, index: int, part: int | None = None) -> Iterator[tuple[bytes, int]]:
+        """Give the encoded files of one class, in the pack's order, with the number of images in each.
+
+        Args:
+            index: number of the class.
+            part: TRAIN or TEST for the files of that official part; None for all.
+        """
+        for number in self._numbers_of(index, part):
+            yield self.files[self.offsets[number] : self.offsets[number + 1]].tobytes(), self._count_in(number)
+
+    def _numbers_of(self, index: int, part: int | None) -> list[int]:
+        numbers = self._files_by_class[index]
+        if part is not None and self.part_of_file is not None:
+            numbers = numbers[self.part_of_file[numbers] == part]
+        return [int(number) for number in numbers]
+
+    def _count_in(self, number: int) -> int:
+        return self.tiles[0] * self.tiles[1] if self.count_of_file is None else int(self.count_of_file[number])
 
 
 def _problem_of(pack: Pack) -> str | None:
@@ -136,6 +157,23 @@ def _problem_of(pack: Pack) -> str | None:
     for name, codes in pack.splits.items():
         if codes.shape != (num_classes,) or codes.max() > TEST:
             return f"split {name!r} does not give each of {num_classes} classes a number from 0 to 3"
+    return _problem_of_parts(pack)
+
+
+def _problem_of_parts(pack: Pack) -> str | None:
+    """Say what is wrong with the official parts and the numbers of images, if anything is."""
+    parts, counts = pack.part_of_file, pack.count_of_file
+    tiles = pack.tiles[0] * pack.tiles[1]
+    if counts is not None and (len(counts) != pack.num_files or counts.min() < 1 or counts.max() > tiles):
+        return f"it does not say of each of {pack.num_files} files that it holds 1 to {tiles} images"
+    if parts is None:
+        return None
+    if len(parts) != pack.num_files or not np.isin(parts, (TRAIN, TEST)).all():
+        return f"it does not say of each of {pack.num_files} files whether it is of part {TRAIN} or {TEST}"
+    for index in range(pack.num_classes):
+        for part, word in ((TRAIN, "training"), (TEST, "test")):
+            if pack.count_of(index, part) == 0:
+                return f"class {pack.full_name(index)!r} has no {word} image"
     return None
 
 
@@ -145,7 +183,7 @@ def read_pack(path: Path) -> Pack:
     Raises:
         InputError: the file is missing or broken; the sentence names it and says what is wrong.
     """
-    arrays = read_npz(path, lambda name: name in _FIXED or name.startswith(_PREFIX))
+    arrays = read_npz(path, lambda name: name in (*_FIXED, *_OPTIONAL) or name.startswith(_PREFIX))
     missing = [name for name in _FIXED if name not in arrays]
     if missing:
         raise InputError(f"{path} is not a pack of images: it lacks {', '.join(missing)}")
@@ -168,6 +206,8 @@ def read_pack(path: Path) -> Pack:
 
     rows, columns = array("tiles", _INTEGERS, (2,)).tolist()
     splits = {name: array(name, "B", (None,)) for name in sorted(arrays) if name.startswith(_PREFIX)}
+    parts = array("part_of_file", "B", (None,)) if "part_of_file" in arrays else None
+    counts = array("count_of_file", _INTEGERS, (None,)).astype(np.int64) if "count_of_file" in arrays else None
     arrays["source"], arrays["licence"] = arrays["source"].reshape(-1), arrays["licence"].reshape(-1)
     return Pack(
         path=path,
@@ -180,6 +220,8 @@ def read_pack(path: Path) -> Pack:
         splits={name.removeprefix(_PREFIX): codes for name, codes in splits.items()},
         source=" ".join(texts("source")),
         licence=" ".join(texts("licence")),
+        part_of_file=parts,
+        count_of_file=counts,
     )
 
 
@@ -200,5 +242,9 @@ def write_pack(pack: Pack) -> None:
         "source": np.array(pack.source, np.str_),
         "licence": np.array(pack.licence, np.str_),
     }
+    if pack.part_of_file is not None:
+        arrays["part_of_file"] = pack.part_of_file
+    if pack.count_of_file is not None:
+        arrays["count_of_file"] = pack.count_of_file.astype(np.int32)
     with atomic_file(pack.path) as file:
         write_npz(file, arrays)

@@ -30,7 +30,7 @@ class Source:
     classes: tuple[int, int, int] = (0, 0, 0)
     """Classes to train on, to validate on and to test on, before rotations."""
     images_per_class: int = 0
-    """How many images each class has."""
+    """How many images each class has; 0 where its official training and test images are not as many for each."""
     image_size: int = 84
     """Height and width that its images are resized to."""
     channels: int = 3
@@ -132,6 +132,38 @@ _TABLE = (
         split="fewshot",
         classes=(64, 16, 20),
         images_per_class=350,
+    ),
+    Source(
+        name="mnist",
+        title="MNIST",
+        about="70,000 hand-written digits in official training and test images.",
+        licence="none stated; cite LeCun et al. 1998",
+        how_to_get="run `srwm data fetch mnist`",
+        pack="mnist.npz",
+        classes=(10, 10, 10),
+        image_size=28,
+        channels=1,
+    ),
+    Source(
+        name="fashion-mnist",
+        title="Fashion-MNIST",
+        about="70,000 pieces of clothing in official training and test images.",
+        licence="MIT",
+        how_to_get="run `srwm data fetch fashion-mnist`",
+        pack="fashion-mnist.npz",
+        classes=(10, 10, 10),
+        image_size=28,
+        channels=1,
+    ),
+    Source(
+        name="cifar-10",
+        title="CIFAR-10",
+        about="60,000 photographs in official training and test images.",
+        licence=_CIFAR_LICENCE,
+        how_to_get="run `srwm data fetch cifar-10`",
+        pack="cifar10.npz",
+        classes=(10, 10, 10),
+        image_size=32,
     ),
     Source(
         name="strokes",

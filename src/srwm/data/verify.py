@@ -6,7 +6,7 @@ from pathlib import Path
 from srwm.errors import InputError
 
 from .decode import cut_tiles, decoded, quiet_pillow
-from .load import classes_of
+from .load import classes_of, has_parts
 from .pack import SPLIT_CODES, Pack, read_pack
 from .sources import SOURCES, Source
 
@@ -50,6 +50,8 @@ def _problems_with_source(pack: Pack, source: Source) -> list[str]:
                 f"expected {wanted} classes in the {split} part of {source.name}, "
                 f"but {pack.path} has {len(parts[split])}"
             )
+    if has_parts(pack, source):
+        return problems
     problems += [
         f"{pack.path} has {pack.count_of(index)} images of class {pack.full_name(index)!r}; "
         f"expected {source.images_per_class}"
@@ -61,7 +63,7 @@ def _problems_with_source(pack: Pack, source: Source) -> list[str]:
 
 def _problems_of_class(pack: Pack, index: int) -> list[str]:
     problems = []
-    for number, data in enumerate(pack.files_of(index)):
+    for number, (data, _) in enumerate(pack.files_of(index)):
         what = f"image file {number} of class {pack.full_name(index)!r} in {pack.path}"
         try:
             with decoded(data, 3, what) as sheet:

@@ -1,19 +1,15 @@
 """The network of few-shot learning: images become features, features with labels become a state, states answer."""
 
-from typing import cast
-
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from srwm.nn import SequenceState
-from srwm.supervised.network import build_encoder, build_sequence, evaluating, to_unit
-from srwm.vision import BatchNorm
+from srwm.supervised.image_learner import ImageLearner
 
 from .config import FewShotConfig
 
 
-class FewShotModel(nn.Module):
+class FewShotModel(ImageLearner):
     """Learns new classes from a few labelled images while it runs (paper, section 4.1).
 
     Each image becomes features; with the one-hot of its label beside them, they are one step of a sequence. The label
@@ -43,13 +39,8 @@ class FewShotModel(nn.Module):
     """
 
     def __init__(self, config: FewShotConfig, *, in_channels: int = 1, image_size: int = 28) -> None:
-        super().__init__()
+        super().__init__(config.model, config.task.ways, in_channels=in_channels, image_size=image_size)
         self.config = config
-        self.ways = config.task.ways
-        self.image_shape = (in_channels, image_size, image_size)
-        self.encoder = build_encoder(config.model, in_channels, image_size)
-        self.feature_norm = BatchNorm(self.encoder.feature_size) if config.model.feature_norm else None
-        self.sequence = build_sequence(config.model, self.encoder.feature_size, self.ways)
 
     def forward(
         self,
@@ -70,13 +61,6 @@ class FewShotModel(nn.Module):
         features = self.features(torch.cat([support, query], dim=1))
         return self.answer(features[:, : support.shape[1]], labels, features[:, support.shape[1] :])
 
-    def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
-        """Turn images in [0, 1] into features."""
-        flat = cast(Tensor, self.encoder(images.flatten(0, -4)))
-        if self.feature_norm is not None:
-            flat = self.feature_norm(flat.float()[..., None, None])[..., 0, 0]
-        return flat.reshape(*images.shape[:-3], flat.shape[-1])
-
     def answer(
         self, support: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], query: Float[Tensor, "b q f"]
     ) -> Float[Tensor, "b q ways"]:
@@ -87,90 +71,3 @@ class FewShotModel(nn.Module):
             return self.sequence(torch.cat([known, asked], dim=1))[0][:, -1:]
         _, state = self.sequence(known)
         return self.sequence.read(asked, state)
-
-    def learn_features(
-        self, features: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], state: SequenceState | None = None
-    ) -> SequenceState:
-        """Learn from features and their labels, in their order; gradients flow."""
-        return self.sequence(self.inputs(features, labels), state)[1]
-
-    def read_features(self, query: Float[Tensor, "b q f"], state: SequenceState | None) -> Float[Tensor, "b q ways"]:
-        """Scores of the classes for each query, none of which changes the state; gradients flow."""
-        return self.sequence.read(self.inputs(query), state)
-
-    def inputs(
-        self, features: Float[Tensor, "*axes f"], labels: Int[Tensor, "*axes"] | None = None
-    ) -> Float[Tensor, "*axes i"]:
-        """Give what `sequence` reads: features with their labels beside them, or with the word for "not known"."""
-        width = self.sequence.input_size - features.shape[-1]
-        if labels is None:
-            slot = features.new_zeros(*features.shape[:-1], width)
-            slot[..., 0 if self.config.model.label_slot == "class_zero" else self.ways] = 1.0
-        else:
-            slot = torch.eye(width, device=features.device, dtype=features.dtype)[labels]
-        return torch.cat([features, self.config.model.label_scale * slot], dim=-1)
-
-    @torch.no_grad()
-    def learn(self, images: Tensor, labels: Tensor, state: SequenceState | None = None) -> SequenceState:
-        """Learn from labelled images, in their order.
-
-        Args:
-            images: [n, c, h, w], or [b, n, c, h, w] for b learners at once; uint8, or floats in [0, 1]. Grey images may
-                lack the axis c.
-            labels: 0 to ways - 1, [n] or [b, n].
-            state: what was learnt before; None to begin anew.
-
-        Returns:
-            What is known now; give it to `predict`, or to `learn` to go on learning.
-
-        Raises:
-            ValueError: if images, labels and state do not fit.
-        """
-        batched, images = self._images(images)
-        labels = torch.as_tensor(labels, device=images.device)
-        labels = labels if batched or labels.dim() == 0 else labels[None]
-        if labels.shape != images.shape[:2] or labels.is_floating_point():
-            raise ValueError(
-                f"labels are {labels.dtype} of shape {list(labels.shape)}; expected whole numbers, one for each of the "
-                f"images {list(images.shape[:2])}"
-            )
-        if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < self.ways:
-            raise ValueError(
-                f"labels go from {int(labels.min())} to {int(labels.max())}; expected 0 to {self.ways - 1}: "
-                f"the model tells {self.ways} classes apart"
-            )
-        with evaluating(self):
-            return self.learn_features(self.features(images), labels.long(), state)
-
-    @torch.no_grad()
-    def predict(self, images: Tensor, state: SequenceState | None = None) -> Tensor:
-        """Say what new images show; nothing is learnt from them.
-
-        Args:
-            images: as in `learn`, with the same b.
-            state: what `learn` returned; None for a model that has seen nothing.
-
-        Returns:
-            Probabilities of the classes [q, ways] or [b, q, ways].
-
-        Raises:
-            ValueError: if images and state do not fit.
-        """
-        batched, images = self._images(images)
-        with evaluating(self):
-            scores = self.read_features(self.features(images), state).softmax(dim=-1)
-        return scores if batched else scores[0]
-
-    def _images(self, images: Tensor) -> tuple[bool, Tensor]:
-        """Bring a user's images to [b, n, c, h, w], and say whether they came with the axis b."""
-        device = next(self.parameters()).device
-        shape = tuple(images.shape)
-        if self.image_shape[0] == 1 and len(shape) > 2 and (len(shape) == 3 or shape[-3:] != self.image_shape):
-            images = images.unsqueeze(-3)
-        if tuple(images.shape[-3:]) != self.image_shape or images.dim() not in (4, 5):
-            raise ValueError(
-                f"images have shape {list(shape)}; expected [n, c, h, w] or [b, n, c, h, w] with c, h, w = "
-                f"{', '.join(map(str, self.image_shape))}"
-            )
-        batched = images.dim() == 5
-        return batched, to_unit(images.to(device) if batched else images.to(device)[None])

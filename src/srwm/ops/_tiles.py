@@ -143,6 +143,24 @@ def through_clip(dv, v, LIMIT: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def lay_out_as_rows(v, w):
+    """A row vector, laid out as the rows of a tile are, each in every warp.
+
+    The compiler lays a vector out by what it meets first, and takes it to another layout where it is needed: through
+    shared memory, a wait of all warps. Nothing is above infinity, but it finds that out only after laying out.
+    """
+    return v - tl.sum(tl.where(w > float("inf"), 1.0, 0.0).to(v.dtype), axis=1)
+
+
+@triton.jit
+@no_type_check
+def lay_out_like(v, like):
+    """A row vector, laid out as another one; as above, in a way that costs nothing itself."""
+    return tl.where(like > float("inf"), like, v)
+
+
+@triton.jit
+@no_type_check
 def to_lanes(v, lane, col):
     """The first elements of a column vector, a lane each: [NB] -> [LANES]."""
     if LANES_FIRST:
@@ -283,3 +301,17 @@ def store_tile(matrix, first, row, col, D: tl.constexpr, n, M: tl.constexpr, uni
     offset = row[:, None, :] * M + (first + col)[None, :, None] * unit
     inside = (row < D)[:, None, :] & (col < n)[None, :, None]
     tl.store(matrix + offset, tile, mask=inside)
+
+
+@triton.jit
+@no_type_check
+def store_column(place, v, col, n, row, unit):
+    """Store the elements `col < n` of a column vector, each by a thread that has it.
+
+    As a vector, the compiler would hand its elements to other threads first, through shared memory; a tile of one row
+    for each lane stays where it is.
+    """
+    lane = tl.arange(0, row.shape[0])[:, None, None]
+    tile = tl.broadcast_to(v[None, :, None], [row.shape[0], v.shape[0], 1])
+    offset = lane * 0 + col[None, :, None] * unit
+    tl.store(place + offset, tile, mask=(lane == 0) & (col < n)[None, :, None])

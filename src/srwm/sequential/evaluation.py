@@ -10,6 +10,7 @@ from torch import Tensor
 
 from srwm.runs.devices import at_once
 from srwm.supervised.network import evaluating
+from srwm.supervised.statistics import Measured
 
 from .bank import Bank
 from .config import StreamConfig
@@ -22,15 +23,6 @@ TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 
 _IMAGES_AT_ONCE = 2048
 _STREAMS_AT_ONCE = 256
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A mean over streams."""
-
-    mean: float
-    interval: float | None
-    """Half the 95% interval of the mean, from the spread of the single streams; none for a single one."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""What a run on streams came to, as figures and curves for a report."""
+"""The results of a run on streams, as figures and curves for a report."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from srwm.runs.charts import Chart, Line, Measure
+from srwm.supervised.statistics import Measured
 
-from .evaluation import Measured
 from .recipes import RECIPES
 from .tables import read_evaluation
 

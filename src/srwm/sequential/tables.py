@@ -8,14 +8,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from srwm.runs.results import read_part
-from srwm.supervised.statistics import t_95
+from srwm.supervised.statistics import Measured, t_95
 
-from .evaluation import Measured, StreamEvaluation
+from .evaluation import StreamEvaluation
 from .recipes import Figures
 
 
 def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
-    """What a run came to.
+    """The results of a run.
 
     Args:
         result: the content of `result.json`.

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from srwm.nn import Memory, known_memory
 from srwm.runs.config import at_least
-from srwm.vision import DropoutVariant
+from srwm.vision import DropoutVariant, Norm
 
 LabelSlot = Literal["class_zero", "no_label"]
 """What stands in the place of a query's label: the one-hot of class 0 (the authors), or a token of its own."""
@@ -21,11 +21,14 @@ class ModelConfig:
     """Channels of each layer of Conv-4, or features of Res-12 (256 or 512)."""
     encoder_dropout: float = 0.0
     """Dropout in the encoder."""
+    encoder_norm: Norm = "batch"
+    """What follows each convolution of Conv-4: batch norm (the paper), or instance norm, which sees each image by
+    itself: for models that meet data sets they were not trained on."""
     dropout_variant: DropoutVariant = "base"
     """Where Res-12 drops."""
     feature_norm: bool = False
     """Whether features pass through a batch norm of their own. Without it (the paper) they are positive and much alike,
-    which is why training stays at chance for long."""
+    which is why training stays on a plateau at chance level for long."""
     memory: Memory = "srwm"
     """What learns within an episode: a memory by its name, or a layer of your own as package.module:Class."""
     hidden_size: int = 256
@@ -51,6 +54,8 @@ class ModelConfig:
         for name in ("encoder_dropout", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
+        if self.encoder == "res12" and self.encoder_norm != "batch":
+            raise ValueError(f"encoder_norm={self.encoder_norm!r} is for Conv-4; Res-12 has batch norm")
         memory = known_memory(self.memory)
         if memory is not None and memory.has_heads and self.hidden_size % self.num_heads:
             raise ValueError(f"hidden_size={self.hidden_size} is not a multiple of num_heads={self.num_heads}")

@@ -1,5 +1,6 @@
 """The two parts of a network that learns images: an encoder, and a sequence model over features and labels."""
 
+import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
@@ -8,7 +9,7 @@ from srwm.vision import Conv4, Res12
 
 from .config import ModelConfig
 
-__all__ = ["build_encoder", "build_sequence", "evaluating", "to_unit"]
+__all__ = ["build_encoder", "build_sequence", "encoder_autocast", "evaluating", "to_unit"]
 
 
 def to_unit(images: UInt8[Tensor, "*axes"] | Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
@@ -29,10 +30,24 @@ class evaluating:
         self.model.train(self.was_training)
 
 
+def encoder_autocast(device: torch.device, precision: str) -> torch.autocast:
+    """The arithmetic of the encoder, to be used as `with`: bfloat16 on a GPU that is told so, else float32.
+
+    The self-modifying layers keep float32. On a CPU bfloat16 would be slower than float32, not faster.
+    """
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and precision == "bfloat16")
+
+
 def build_encoder(config: ModelConfig, in_channels: int, image_size: int) -> Conv4 | Res12:
     """Make the part that turns images into features."""
     if config.encoder == "conv4":
-        return Conv4(in_channels, image_size, channels=config.encoder_channels, dropout=config.encoder_dropout)
+        return Conv4(
+            in_channels,
+            image_size,
+            channels=config.encoder_channels,
+            dropout=config.encoder_dropout,
+            norm=config.encoder_norm,
+        )
     if image_size < 16:
         raise ValueError(f"image_size={image_size}; expected at least 16, because Res-12 halves an image four times")
     return Res12(

@@ -1,11 +1,22 @@
 """How sure a mean is."""
 
-__all__ = ["t_95"]
+from dataclasses import dataclass
+
+__all__ = ["Measured", "t_95"]
 
 _T_95 = (12.70620, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216)
 """Student's t at 97.5% for 1 to 9 degrees of freedom."""
 _Z_95 = 1.959963984540054
 """The same of the normal distribution, to which Student's comes down."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mean, and how sure it is."""
+
+    mean: float
+    interval: float | None
+    """Half the 95% interval of the mean, from the spread of what it was taken over; none for a single value."""
 
 
 def t_95(freedom: int) -> float:

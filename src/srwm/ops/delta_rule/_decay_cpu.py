@@ -7,30 +7,41 @@ import numpy as np
 from torch import Tensor
 
 from .. import _checkpoints
-from .._calls import RESET, Loop, contents, enter, inlined, next_share
-from .._loops import (
+from .._cpu import (
     add_products,
+    at,
     by_columns,
     clear,
     decay_write,
     decayed_row,
     dot,
+    given,
+    inlined,
     jumps,
+    kernel,
+    lanes,
     largest_of,
+    load,
+    load_first,
+    multiply_add,
+    nowhere,
+    over_heads,
     padded,
     put,
     put_matrix,
     raise_limits,
     set_limits,
     set_totals,
+    spread,
+    store,
     sum_of,
     take,
     take_matrix,
     two_writes_two_reads,
+    viewed,
+    zeros,
 )
-from .._memory import at, given, load, load_first, nowhere, pointer, store
-from .._simd import lanes, multiply_add, spread, zeros
-from .._threads import address, over_heads, segments
+from ..kernels import segments
 from ._saved import GROWTH, Saved
 
 MOST_DECAY = _checkpoints.MOST_DECAY
@@ -104,102 +115,98 @@ def _undo(w, rows, columns, c, zero, g, keep, inverse, k, undone, de, dy, sums, 
     store(sums, c, g_w)
 
 
-@Loop
-def _backward_heads(call):  # type: ignore[no-untyped-def]
-    told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 6, 18, 16)
-    steps, heads, d, e, interval, jumps_at = sizes
+def _clear_scratch(sizes, scratch):  # type: ignore[no-untyped-def]
+    _, _, d, e, _ = sizes
+    nothing, none_k = scratch[8], scratch[14]
+    clear(nothing, e)
+    clear(none_k, d)
+    for partial in scratch[2:5]:
+        clear(partial, padded(d, partial) * lanes(zeros(partial, 1)))
+
+
+@kernel(_clear_scratch)
+def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
+    steps, heads, d, e, interval = sizes
     w, g, of_g, of_q, of_k, limits, dy, update, nothing, kg, de, sums, keeps, k, none_k, dk, dq, old = scratch
-    dy_table, dend, q_table, k_table, beta_table, state, decay_table, end, error_table, checkpoints = tables[:10]
-    dq_table, dk_table, dv_table, dbeta_table, dstate, ddecay_table = tables[10:]
-    reset = told[RESET]
-    segment = pointer(reset, 0)
-    last_jumps = pointer(jumps_at, np.int32(0))
+    dy_table, dend, q_table, k_table, beta_table, state, decay_table, end = tables[:8]
+    error_table, checkpoints, reset, jump_table = tables[8:12]
+    dq_table, dk_table, dv_table, dbeta_table, dstate, ddecay_table = tables[12:]
+    resets, segment = given(reset), viewed(reset, np.int32(0))
+    last_jumps = viewed(jump_table, np.int32(0))
     intervals = (steps + interval - 1) // interval
-    columns, rows = padded(e, w), padded(d, w)
+    columns = padded(e, w)
     none = zeros(w, 1)
-    first, last = next_share(told, thread, False)
-    if first < last:
-        clear(nothing, e)
-        clear(none_k, d)
-        for partial in (of_g, of_q, of_k):
-            clear(partial, rows * lanes(none))
-    while first < last:
-        for head in range(first, last):
-            b, h = head // heads, head % heads
-            # w is the matrix, g the gradient of the loss with respect to it. Both start from the end.
-            take_matrix(at(end, head * d * e), d, e, w)
-            take_matrix(at(dend, head * d * e), d, e, g)
-            base = (steps - 1) // interval * interval
-            if reset != 0:
-                base = max(base, segment[b * steps + steps - 1])
-            stop = max(base, last_jumps[head * intervals + intervals - 1])
-            for t in range(steps - 1, -1, -1):
-                n = (b * steps + t) * heads + h
-                keep = decay_table[n]
-                take(at(dy_table, n * e), e, dy)
-                take_update(n, d, e, k_table, beta_table, error_table, k, update)
-                q = at(q_table, n * d)
-                two_writes_two_reads(g, d, columns, none_k, nothing, q, dy, nowhere(g), k, kg, update, dk, of_g)
-                dbeta_table[n] = dot(kg, at(error_table, n * e), e)
-                rate = spread(beta_table[n], none)
-                for c in range(0, e, lanes(none)):
-                    store(de, c, rate * load(kg, c, none))
-                put(de, e, at(dv_table, n * e))
-                along = spread(dot(update, dy, e), none)
-                is_base = t == base
-                is_start = reset != 0 and segment[b * steps + t] == t
-                if t == stop:
-                    # The matrix before this step cannot be had by undoing: it is written again.
-                    if reset != 0 and base == segment[b * steps + t]:
-                        clear(w, d * columns)
-                    elif base == 0:
-                        take_matrix(at(state, head * d * e) if given(state) else state, d, e, w)
-                    else:
-                        stored = (head * (intervals - 1) + base // interval - 1) * d * e
-                        take_matrix(at(checkpoints, stored), d, e, w)
-                    stop = base
-                    if t > base:
-                        set_limits(w, d, columns, GROWTH, limits)
-                        undone = 1.0
-                        for s in range(base, t):
-                            each = (b * steps + s) * heads + h
-                            take_update(each, d, e, k_table, beta_table, error_table, k, update)
-                            for c in range(0, e, lanes(none)):
-                                store(keeps, c, spread(decay_table[each], none))
-                            decay_write(w, d, columns, keeps, k, update)
-                            if s == base:
-                                raise_limits(update, e, largest_of(k, d), GROWTH, limits)
-                            jumped, undone = jumps_when_undone(
-                                update, e, largest_of(k, d), decay_table[each], undone, limits
-                            )
-                            if jumped:
-                                stop = s
-                        take(at(k_table, n * d), d, k)
-                    _undo(w, d, columns, g, keep, 1.0, k, nothing, de, dy, sums, of_q, of_k)
-                else:
-                    _undo(w, d, columns, g, keep, 1.0 / keep, k, update, de, dy, sums, of_q, of_k)
-                ddecay_table[n] = sum_of(sums, e)
-                # Both are read of what the matrix decayed to; q also of what was written.
-                set_totals(of_q, d, dq)
-                set_totals(of_k, d, old)
-                for i in range(0, d, lanes(none)):
-                    dq_i = spread(keep, none) * load(dq, i, none)
-                    store(dq, i, multiply_add(along, load(k, i, none), dq_i))
-                    store(dk, i, load(dk, i, none) - spread(keep, none) * load(old, i, none))
-                put(dq, d, at(dq_table, n * d))
-                put(dk, d, at(dk_table, n * d))
-                if is_start:
-                    # Before this step the matrix was zero, whatever went before: no gradient goes further back.
-                    clear(g, d * columns)
-                if is_base and t > 0:
-                    base = (t - 1) // interval * interval
-                    if reset != 0:
-                        base = max(base, segment[b * steps + t - 1])
-                    # What stood before a reset is not at hand: undoing cannot go on from there.
-                    stop = t - 1 if is_start else max(base, last_jumps[head * intervals + (t - 1) // interval])
-            put_matrix(g, d, e, at(dstate, head * d * e))
-        first, last = next_share(told, thread, True)
+    b, h = head // heads, head % heads
+    # w is the matrix, g the gradient of the loss with respect to it. Both start from the end.
+    take_matrix(at(end, head * d * e), d, e, w)
+    take_matrix(at(dend, head * d * e), d, e, g)
+    base = (steps - 1) // interval * interval
+    if resets:
+        base = max(base, segment[b * steps + steps - 1])
+    stop = max(base, last_jumps[head * intervals + intervals - 1])
+    for t in range(steps - 1, -1, -1):
+        n = (b * steps + t) * heads + h
+        keep = decay_table[n]
+        take(at(dy_table, n * e), e, dy)
+        take_update(n, d, e, k_table, beta_table, error_table, k, update)
+        q = at(q_table, n * d)
+        two_writes_two_reads(g, d, columns, none_k, nothing, q, dy, nowhere(g), k, kg, update, dk, of_g)
+        dbeta_table[n] = dot(kg, at(error_table, n * e), e)
+        rate = spread(beta_table[n], none)
+        for c in range(0, e, lanes(none)):
+            store(de, c, rate * load(kg, c, none))
+        put(de, e, at(dv_table, n * e))
+        along = spread(dot(update, dy, e), none)
+        is_base = t == base
+        is_start = resets and segment[b * steps + t] == t
+        if t == stop:
+            # The matrix before this step cannot be had by undoing: it is written again.
+            if resets and base == segment[b * steps + t]:
+                clear(w, d * columns)
+            elif base == 0:
+                take_matrix(at(state, head * d * e) if given(state) else state, d, e, w)
+            else:
+                stored = (head * (intervals - 1) + base // interval - 1) * d * e
+                take_matrix(at(checkpoints, stored), d, e, w)
+            stop = base
+            if t > base:
+                set_limits(w, d, columns, GROWTH, limits)
+                undone = 1.0
+                for s in range(base, t):
+                    each = (b * steps + s) * heads + h
+                    take_update(each, d, e, k_table, beta_table, error_table, k, update)
+                    for c in range(0, e, lanes(none)):
+                        store(keeps, c, spread(decay_table[each], none))
+                    decay_write(w, d, columns, keeps, k, update)
+                    if s == base:
+                        raise_limits(update, e, largest_of(k, d), GROWTH, limits)
+                    jumped, undone = jumps_when_undone(update, e, largest_of(k, d), decay_table[each], undone, limits)
+                    if jumped:
+                        stop = s
+                take(at(k_table, n * d), d, k)
+            _undo(w, d, columns, g, keep, 1.0, k, nothing, de, dy, sums, of_q, of_k)
+        else:
+            _undo(w, d, columns, g, keep, 1.0 / keep, k, update, de, dy, sums, of_q, of_k)
+        ddecay_table[n] = sum_of(sums, e)
+        # Both are read of what the matrix decayed to; q also of what was written.
+        set_totals(of_q, d, dq)
+        set_totals(of_k, d, old)
+        for i in range(0, d, lanes(none)):
+            dq_i = spread(keep, none) * load(dq, i, none)
+            store(dq, i, multiply_add(along, load(k, i, none), dq_i))
+            store(dk, i, load(dk, i, none) - spread(keep, none) * load(old, i, none))
+        put(dq, d, at(dq_table, n * d))
+        put(dk, d, at(dk_table, n * d))
+        if is_start:
+            # Before this step the matrix was zero, whatever went before: no gradient goes further back.
+            clear(g, d * columns)
+        if is_base and t > 0:
+            base = (t - 1) // interval * interval
+            if resets:
+                base = max(base, segment[b * steps + t - 1])
+            # What stood before a reset is not at hand: undoing cannot go on from there.
+            stop = t - 1 if is_start else max(base, last_jumps[head * intervals + (t - 1) // interval])
+    put_matrix(g, d, e, at(dstate, head * d * e))
 
 
 def backward(
@@ -224,14 +231,14 @@ def backward(
     b, t, h, d = q.shape
     e = dy.shape[3]
     over_heads(
-        _backward_heads,
+        _backward_head,
         heads=b * h,
         work=9 * t * end.numel(),
+        sizes=(t, h, d, e, _checkpoints.steps_between(d, e, True)),
         scratch=(*[(d, e)] * 2, *[(d + 15, 1)] * 3, *[(1, e)] * 8, *[(1, d)] * 5),
-        sizes=(t, h, d, e, _checkpoints.steps_between(d, e, True), address(saved.last_jumps)),
-        reset=segments(reset),
         tables=(
-            *(dy, dend, q, k, beta, state, decay, end, saved.error, saved.checkpoints),
+            *(dy, dend, q, k, beta, state, decay, end),
+            *(saved.error, saved.checkpoints, None if reset is None else segments(reset), saved.last_jumps),
             *(dq, dk, dv, dbeta, dstate, ddecay),
         ),
     )

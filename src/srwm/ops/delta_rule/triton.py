@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import _checkpoints
+from .._launch import Launcher
 from ..kernels import segments
 from ._backward_kernel import delta_rule_bwd_kernel
 from ._forward_kernel import delta_rule_fwd_kernel
@@ -39,28 +40,30 @@ BWD = {
     8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 32), 64: _Launch(8, 1, 32), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
-# Where the matrix decays, more is at hand at a step: these are the widest that need no more registers than there are.
+# Where the matrix decays, more is at hand at a step. These issue the fewest instructions in all without running out of
+# registers.
 DECAY_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 16), 64: _Launch(8, 2, 16), 128: _Launch(16, 4, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 32), 64: _Launch(8, 1, 16), 128: _Launch(16, 4, 16)
 }  # fmt: skip
 
 
 @functools.cache
-def _constants(d: int, e: int, dtype: torch.dtype, backward: bool, decays: bool) -> tuple[int, dict[str, Any]]:
-    """The number of blocks, and what the compiler is told."""
+def _blocks(d: int, e: int, dtype: torch.dtype, backward: bool, decays: bool) -> tuple[int, Launcher]:
+    """The number of blocks, and the kernel."""
     rows_ = max(8, triton.next_power_of_2(d))
     launch = ((DECAY_BWD if decays else BWD) if backward else FWD)[rows_]
     # No narrower than the threads that lie along the columns.
     block = max(min(launch.block, triton.next_power_of_2(e)), launch.warps * 32 // launch.lanes)
     accumulator = tl.float64 if dtype == torch.float64 else tl.float32
-    constants = {
+    constants: dict[str, Any] = {
         "D": d, "E": e, "ROWS": rows_, "BLOCK": block, "LANES": launch.lanes, "ACC": accumulator,
         "DECAYS": decays, "GROWTH": GROWTH, "MOST_DECAY": _checkpoints.MOST_DECAY, "num_warps": launch.warps,
     }  # fmt: skip
     if backward and rows_ <= 16 and not decays:
         # What jumps need of registers would keep other programs from running at the same time.
         constants["maxnreg"] = 128
-    return triton.cdiv(e, block), constants
+    kernel = delta_rule_bwd_kernel if backward else delta_rule_fwd_kernel
+    return triton.cdiv(e, block), Launcher(kernel, constants)
 
 
 def forward(
@@ -78,17 +81,17 @@ def forward(
     """Fill y, end and what is saved."""
     b, t, h, d = q.shape
     error, checkpoints, jumps = saved or (end,) * 3
-    blocks, constants = _constants(d, v.shape[3], end.dtype, False, decay is not None)
+    blocks, run = _blocks(d, v.shape[3], end.dtype, False, decay is not None)
     if saved is not None and blocks > 1:
         jumps.fill_(-1)
+    args = (
+        q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
+        beta if decay is None else decay, q if reset is None else reset.view(torch.uint8), y, end, error,
+        checkpoints, jumps, t, h, 1,
+        t if saved is None else _checkpoints.steps_between(d, v.shape[3], decay is not None),
+    )  # fmt: skip
     with torch.cuda.device_of(q):
-        delta_rule_fwd_kernel[(b * h, blocks)](
-            q, k, v, beta, end if state is None else state, 0 if state is None else v.shape[3],
-            beta if decay is None else decay, q if reset is None else reset.view(torch.uint8), y, end, error,
-            checkpoints, jumps, t, h, 1,
-            t if saved is None else _checkpoints.steps_between(d, v.shape[3], decay is not None),
-            SAVE=saved is not None, HAS_RESET=reset is not None, SHARED=blocks > 1, **constants,
-        )  # fmt: skip
+        run((b * h, blocks), args, SAVE=saved is not None, HAS_RESET=reset is not None, SHARED=blocks > 1)
 
 
 def backward(
@@ -111,18 +114,18 @@ def backward(
 ) -> None:
     """Fill the gradients of q, k, v, beta, of the incoming state, and of the decay if there is one."""
     b, t, h, d = q.shape
-    blocks, constants = _constants(d, dy.shape[3], end.dtype, True, decay is not None)
+    blocks, run = _blocks(d, dy.shape[3], end.dtype, True, decay is not None)
     # Shares of several blocks are kept as precise as the state until they are added up.
     summed = [dq, dk, dbeta] if decay is None else [dq, dk, dbeta, ddecay]
     shares = summed if blocks == 1 else [end.new_empty(blocks, *each.shape) for each in summed]
     decay_and_share = (beta, dbeta) if decay is None else (decay, shares[3])
+    args = (
+        dy, dend, q, k, beta, end if state is None else state, decay_and_share[0],
+        end if reset is None else segments(reset), end, *saved, shares[0], shares[1], dv, shares[2], dstate,
+        decay_and_share[1], t, h, 1, _checkpoints.steps_between(d, dy.shape[3], decay is not None),
+    )  # fmt: skip
     with torch.cuda.device_of(q):
-        delta_rule_bwd_kernel[(b * h, blocks)](
-            dy, dend, q, k, beta, end if state is None else state, decay_and_share[0],
-            end if reset is None else segments(reset), end, *saved, shares[0], shares[1], dv, shares[2], dstate,
-            decay_and_share[1], t, h, 1, _checkpoints.steps_between(d, dy.shape[3], decay is not None),
-            HAS_STATE=state is not None, HAS_RESET=reset is not None, **constants,
-        )  # fmt: skip
+        run((b * h, blocks), args, HAS_STATE=state is not None, HAS_RESET=reset is not None)
     if blocks > 1:
         for gradient, share in zip(summed, shares, strict=True):
             gradient.copy_(share.sum(0))

@@ -10,10 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._calls import inlined
-from .._loops import dot, padded, sigmoid, softmax, take
-from .._memory import at, given, load, load_first, store, store_first
-from .._simd import absolute, if_negative, lanes, spread, zeros
+from .._cpu import (
+    absolute,
+    at,
+    dot,
+    given,
+    if_negative,
+    inlined,
+    lanes,
+    load,
+    load_first,
+    padded,
+    sigmoid,
+    softmax,
+    spread,
+    store,
+    store_first,
+    take,
+    zeros,
+)
 from .options import L2_EPS, Options
 
 FORGET_MIN, FORGET_RANGE, FORGET_BIAS, CLIP = range(4)

@@ -5,8 +5,9 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from .._tiles import clip, l2_scales, outer, pick, rows, softmax_rows, store_jump, to_lanes, vec_mat
-from ._matrix import add_matrix, last_jump, limits_of, size_when_undone, store_matrix, sum_of, zero_matrix
+from .._tiles import clip, lay_out_as_rows, outer, pick, rows, store_column, store_jump, to_lanes, vec_mat
+from ._key_map import map_keys
+from ._matrix import add_matrix, has_jump, limits_of, size_when_undone, store_matrix, sum_of, zero_matrix
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
@@ -16,7 +17,7 @@ def self_referential_fwd_kernel(
     D: tl.constexpr, OUT: tl.constexpr, RATES: tl.constexpr, GATES: tl.constexpr, L2_EPS: tl.constexpr,
     FORGET_MIN: tl.constexpr, FORGET_RANGE: tl.constexpr, FORGET_BIAS: tl.constexpr, CLIP: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, WIDE_B: tl.constexpr, NB: tl.constexpr, LANES: tl.constexpr,
-    ACC: tl.constexpr,
+    ACC: tl.constexpr, WARPS: tl.constexpr,
     CORE: tl.constexpr, READ: tl.constexpr, KEEP: tl.constexpr, SAVE: tl.constexpr,
     HAS_STATE: tl.constexpr, HAS_RESET: tl.constexpr, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr,
     SHARED: tl.constexpr,
@@ -34,7 +35,6 @@ def self_referential_fwd_kernel(
     col_b = tl.arange(0, WIDE_B)
     place = (row, col_y, col, col_b, unit)
     in_row = row < D
-    in_col_y = col_y < OUT
 
     # Pointers to the first step of this head in [b, t, h, .] and to its matrix.
     first = (head // heads) * steps * heads + head % heads
@@ -60,17 +60,19 @@ def self_referential_fwd_kernel(
         intervals = (steps + interval - 1) // interval
         checkpoints += head * (intervals - 1) * D * M
         jumps += head * intervals
-        # The last steps at which a difference was beyond its limit (see `../_checkpoints.py`). Limits stay as they are
-        # for an interval, which saves registers; when it is written again, they are raised as they should be.
-        jump_y = tl.full(col_y.shape, -1, tl.int32)
-        jump_q_k = tl.full(col.shape, -1, tl.int32)
-        jump_b = tl.full(col_b.shape, -1, tl.int32)
+        # The largest difference of each column, from which an interval is known to have a jump (see
+        # `../_checkpoints.py`), but not where: that is found when it is written again.
+        no_sizes = (
+            tl.zeros(col_y.shape, ACC), tl.zeros(col.shape, ACC), tl.zeros(col.shape, ACC), tl.zeros(col_b.shape, ACC)
+        )  # fmt: skip
         # What undoing the decays since would multiply with: of the columns of y, and of the others.
         undone_y = tl.full([], 1.0, ACC)
         undone = tl.full([], 1.0, ACC)
 
     # The next step's input is asked for before this step's work, which hides the way to memory.
     next_x = tl.load(x + row, mask=in_row, other=0.0)
+    if L2_EPS is not None and WARPS > 1:
+        next_x = lay_out_as_rows(next_x, base[3] if CORE else base[0])
     for first_step in range(0, steps, interval):
         if SAVE:
             whole = (w_y, w_q, w_k, w_b)
@@ -81,21 +83,29 @@ def self_referential_fwd_kernel(
                 whole = sum_of(base, whole)
                 undone_y = tl.full([], 1.0, ACC)
                 undone = tl.full([], 1.0, ACC)
-            limit_y, limit_q, limit_k, limit_b = limits_of(whole, GROWTH)
+            limits = limits_of(whole, GROWTH)
+            size_y, size_q, size_k, size_b = no_sizes
+            jump = tl.full([], -1, tl.int32)
         for t in range(first_step, tl.minimum(first_step + interval, steps)):
             if HAS_RESET:
                 if tl.load(reset + t) != 0:
+                    if SAVE:
+                        sizes = (size_y, size_q, size_k, size_b)
+                        jump = tl.where(
+                            has_jump(sizes, limits, undone_y, undone, GATES, MOST_DECAY, CORE, READ), t - 1, jump
+                        )
+                        size_y, size_q, size_k, size_b = no_sizes
                     if GATES > 0:
                         w_y, w_q, w_k, w_b = zero
                     else:
                         w_y, w_q, w_k, w_b = add_matrix(weight, place, zero, D, OUT, LAST, CORE, READ)
                     if SAVE:
                         if GATES > 0:
-                            limit_y, limit_q, limit_k, limit_b = limits_of(base, GROWTH)
+                            limits = limits_of(base, GROWTH)
                             undone_y = tl.full([], 1.0, ACC)
                             undone = tl.full([], 1.0, ACC)
                         else:
-                            limit_y, limit_q, limit_k, limit_b = limits_of((w_y, w_q, w_k, w_b), GROWTH)
+                            limits = limits_of((w_y, w_q, w_k, w_b), GROWTH)
             b_x = next_x.to(ACC)
             x += heads * D * (t + 1 < steps).to(tl.int32)
             next_x = tl.load(x + row, mask=in_row, other=0.0)
@@ -105,15 +115,9 @@ def self_referential_fwd_kernel(
             else:
                 all_y, all_q, all_k, all_b = w_y, w_q, w_k, w_b
             if CORE:
-                z_q = tl.reshape(vec_mat(b_x, all_q), row.shape)
-                z_k = tl.reshape(vec_mat(b_x, all_k), row.shape)
-                if L2_EPS is None:
-                    b_q, b_k = softmax_rows(z_q, z_k, in_row)
-                else:
-                    scales = l2_scales(z_q, z_k, L2_EPS)
-                    scale_q, scale_k = tl.split(scales)
-                    b_q = z_q * scale_q
-                    b_k = z_k * scale_k
+                b_q, b_k, col_q, col_k, scale_q, scale_k = map_keys(
+                    vec_mat(b_x, all_q), vec_mat(b_x, all_k), b_x, in_row, L2_EPS, WARPS
+                )
                 z_b = vec_mat(b_x, all_b)
                 if GATES > 0:
                     is_gate = (col_b >= RATES) & (col_b < LAST)
@@ -136,11 +140,12 @@ def self_referential_fwd_kernel(
                     keep_y = 1 - pick(rates, index, RATES)
                     keep = 1 - pick(rates, index, LAST - 1)
                 if KEEP:
-                    tl.store(q + row, b_q, mask=in_row)
-                    tl.store(k + row, b_k, mask=in_row)
-                    tl.store(beta + col_b, b_beta, mask=col_b < LAST)
+                    store_column(q, col_q, col, D, row, unit)
+                    store_column(k, col_k, col, D, row, unit)
+                    store_column(beta, b_beta, col_b, LAST, row, unit)
                 if SAVE and L2_EPS is not None:
-                    tl.store(scale + tl.arange(0, 2), scales)
+                    tl.store(scale, scale_q)
+                    tl.store(scale + 1, scale_k)
             else:
                 b_q = tl.load(q + row, mask=in_row, other=0.0)
                 b_k = tl.load(k + row, mask=in_row, other=0.0)
@@ -154,14 +159,14 @@ def self_referential_fwd_kernel(
                 undone = undone / keep
 
             if READ:
-                tl.store(y + col_y, vec_mat(b_x, all_y), mask=in_col_y)
+                store_column(y, vec_mat(b_x, all_y), col_y, OUT, row, unit)
                 d_y = clip(vec_mat(u, all_y), CLIP)
                 if GATES > 0:
                     w_y *= keep_y
                 w_y += outer(b_k, rate_y * d_y)
                 if SAVE:
-                    jump_y = tl.where(size_when_undone(d_y, undone_y, GATES, MOST_DECAY) > limit_y, t, jump_y)
-                    tl.store(difference + col_y, d_y, mask=in_col_y)
+                    size_y = tl.maximum(size_y, size_when_undone(d_y, undone_y, GATES))
+                    store_column(difference, d_y, col_y, OUT, row, unit)
             if CORE:
                 d_q = clip(vec_mat(u, all_q), CLIP)
                 d_k = clip(vec_mat(u, all_k), CLIP)
@@ -174,15 +179,12 @@ def self_referential_fwd_kernel(
                 w_k += outer(b_k, rate_k * d_k)
                 w_b += outer(b_k, rate_b * d_b)
                 if SAVE:
-                    size_q = size_when_undone(d_q, undone, GATES, MOST_DECAY)
-                    size_k = size_when_undone(d_k, undone, GATES, MOST_DECAY)
-                    size_b = size_when_undone(d_b, undone, GATES, MOST_DECAY)
-                    jump_q_k = tl.where((size_q > limit_q) | (size_k > limit_k), t, jump_q_k)
-                    jump_b = tl.where(size_b > limit_b, t, jump_b)
-                    # One store for both: every store of columns costs the warps an exchange.
-                    d_q_k = col[:, None] + D * tl.arange(0, 2)[None, :]
-                    tl.store(difference + OUT + d_q_k, tl.join(d_q, d_k), mask=(col < D)[:, None])
-                    tl.store(difference + OUT + 2 * D + col_b, d_b, mask=col_b < LAST)
+                    size_q = tl.maximum(size_q, size_when_undone(d_q, undone, GATES))
+                    size_k = tl.maximum(size_k, size_when_undone(d_k, undone, GATES))
+                    size_b = tl.maximum(size_b, size_when_undone(d_b, undone, GATES))
+                    store_column(difference + OUT, d_q, col, D, row, unit)
+                    store_column(difference + OUT + D, d_k, col, D, row, unit)
+                    store_column(difference + OUT + 2 * D, d_b, col_b, LAST, row, unit)
 
             y += heads * OUT
             q += heads * D
@@ -191,7 +193,10 @@ def self_referential_fwd_kernel(
             scale += heads * 2
             difference += heads * M
         if SAVE:
-            store_jump(jumps, last_jump(jump_y, jump_q_k, jump_b, CORE, READ), SHARED)
+            sizes = (size_y, size_q, size_k, size_b)
+            last = tl.minimum(first_step + interval, steps) - 1
+            jump = tl.where(has_jump(sizes, limits, undone_y, undone, GATES, MOST_DECAY, CORE, READ), last, jump)
+            store_jump(jumps, jump, SHARED)
             jumps += 1
 
     # The state is the change: what the matrix is now, less what it was at first.

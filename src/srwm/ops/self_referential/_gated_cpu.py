@@ -8,34 +8,38 @@ import numpy as np
 from torch import Tensor
 
 from .. import _checkpoints
-from .._calls import RESET, Loop, contents, enter, inlined, next_share
-from .._loops import (
+from .._cpu import (
+    absolute,
     add_products,
+    any_above,
+    at,
     by_columns,
+    choose_first,
     clear,
     decay_write,
     decayed_row,
+    given,
+    if_negative,
+    inlined,
+    kernel,
+    lanes,
+    larger,
+    load,
+    multiply_add,
+    over_heads,
     padded,
     put,
     put_matrix,
     set_totals,
+    spread,
+    store,
     sum_of,
     take,
     take_matrix,
-)
-from .._memory import at, given, load, pointer, store
-from .._simd import (
-    absolute,
-    any_above,
-    choose_first,
-    if_negative,
-    lanes,
-    larger,
-    multiply_add,
-    spread,
+    viewed,
     zeros,
 )
-from .._threads import address, over_heads, segments
+from ..kernels import segments
 from ._cpu_vectors import (
     FORGET_MIN,
     FORGET_RANGE,
@@ -162,74 +166,68 @@ def _jumps(difference, m, keeps, limits, undone):  # type: ignore[no-untyped-def
     return jumped
 
 
-@Loop
-def _forward_heads(call):  # type: ignore[no-untyped-def]
-    told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 9, 14, 12)
-    steps, heads, d, out, n_rates, n_gates, is_l2, interval, jumps_at = sizes
+@kernel()
+def _forward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
+    steps, heads, d, out, n_rates, n_gates, is_l2, interval = sizes
     w, base, z, difference, update, limits, undone, rates, keeps, q, k, u, beta, scales = scratch
     x_table, weight, state, y_table, end, numbers = tables[:6]
-    q_table, k_table, beta_table, scale_table, difference_table, checkpoints = tables[6:12]
-    last_jumps = pointer(jumps_at, np.int32(0))
+    q_table, k_table, beta_table, scale_table, difference_table, checkpoints, jump_table, reset = tables[6:]
+    last_jumps = viewed(jump_table, np.int32(0))
     intervals = (steps + interval - 1) // interval
-    is_reset = pointer(told[RESET], np.uint8(0))
+    resets, is_reset = given(reset), viewed(reset, np.uint8(0))
     save = given(q_table)
     m = out + 2 * d + n_rates + n_gates
     columns = padded(m, w)
     none = zeros(w, 1)
-    first, last = next_share(told, thread, False)
-    while first < last:
-        for head in range(first, last):
-            b, h = head // heads, head % heads
-            take_matrix(at(weight, h * d * m), d, m, base)
-            take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
-            jump, left, is_new = -1, interval, True
-            for t in range(steps):
-                n = (b * steps + t) * heads + h
-                x = at(x_table, n * d)
-                if told[RESET] != 0 and is_reset[b * steps + t]:
-                    clear(w, d * columns)
-                    is_new = True
-                    _read(w, d, columns, base, x, z)
-                elif t == 0:
-                    _read(w, d, columns, base, x, z)
-                else:
-                    # The write of a step is done together with the first reading of the next.
-                    _decay_write_read(w, d, columns, base, keeps, k, update, x, z)
-                if save:
-                    if left == 0:
-                        left, is_new = interval, True
-                        last_jumps[head * intervals + t // interval - 1] = jump
-                        put_matrix(w, d, m, at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m))
-                    left -= 1
-                    if is_new:
-                        _set_limits(w, d, columns, base, limits, undone)
-                        is_new = False
-                put(z, out, at(y_table, n * out))
-                make_keys(at(z, out), d, is_l2, q, k, scales)
-                make_rates(at(z, out + 2 * d), n_rates, n_gates, numbers, beta)
-                for i in range(0, d, lanes(none)):
-                    store(u, i, load(q, i, none) - load(k, i, none))
-                _read(w, d, columns, base, u, difference)
-                clip(difference, m, numbers)
-                spread_rates(beta, n_rates, out, d, m, rates)
-                spread_keeps(beta, n_rates, n_gates, out, m, keeps)
-                for c in range(0, m, lanes(none)):
-                    store(update, c, load(rates, c, none) * load(difference, c, none))
-                if save:
-                    if _jumps(difference, m, keeps, limits, undone):
-                        jump = t
-                    put(q, d, at(q_table, n * d))
-                    put(k, d, at(k_table, n * d))
-                    put(beta, n_rates + n_gates, at(beta_table, n * (n_rates + n_gates)))
-                    put(difference, m, at(difference_table, n * m))
-                    if is_l2:
-                        put(scales, 2, at(scale_table, n * 2))
-            if save:
-                last_jumps[head * intervals + intervals - 1] = jump
-            decay_write(w, d, columns, keeps, k, update)
-            put_matrix(w, d, m, at(end, head * d * m))
-        first, last = next_share(told, thread, True)
+    b, h = head // heads, head % heads
+    take_matrix(at(weight, h * d * m), d, m, base)
+    take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
+    jump, left, is_new = -1, interval, True
+    for t in range(steps):
+        n = (b * steps + t) * heads + h
+        x = at(x_table, n * d)
+        if resets and is_reset[b * steps + t]:
+            clear(w, d * columns)
+            is_new = True
+            _read(w, d, columns, base, x, z)
+        elif t == 0:
+            _read(w, d, columns, base, x, z)
+        else:
+            # The write of a step is done together with the first reading of the next.
+            _decay_write_read(w, d, columns, base, keeps, k, update, x, z)
+        if save:
+            if left == 0:
+                left, is_new = interval, True
+                last_jumps[head * intervals + t // interval - 1] = jump
+                put_matrix(w, d, m, at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m))
+            left -= 1
+            if is_new:
+                _set_limits(w, d, columns, base, limits, undone)
+                is_new = False
+        put(z, out, at(y_table, n * out))
+        make_keys(at(z, out), d, is_l2, q, k, scales)
+        make_rates(at(z, out + 2 * d), n_rates, n_gates, numbers, beta)
+        for i in range(0, d, lanes(none)):
+            store(u, i, load(q, i, none) - load(k, i, none))
+        _read(w, d, columns, base, u, difference)
+        clip(difference, m, numbers)
+        spread_rates(beta, n_rates, out, d, m, rates)
+        spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+        for c in range(0, m, lanes(none)):
+            store(update, c, load(rates, c, none) * load(difference, c, none))
+        if save:
+            if _jumps(difference, m, keeps, limits, undone):
+                jump = t
+            put(q, d, at(q_table, n * d))
+            put(k, d, at(k_table, n * d))
+            put(beta, n_rates + n_gates, at(beta_table, n * (n_rates + n_gates)))
+            put(difference, m, at(difference_table, n * m))
+            if is_l2:
+                put(scales, 2, at(scale_table, n * 2))
+    if save:
+        last_jumps[head * intervals + intervals - 1] = jump
+    decay_write(w, d, columns, keeps, k, update)
+    put_matrix(w, d, m, at(end, head * d * m))
 
 
 @inlined
@@ -248,127 +246,125 @@ def _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, dgates): 
             dgates[gate] = 0.0
 
 
-@Loop
-def _backward_heads(call):  # type: ignore[no-untyped-def]
-    told, thread = enter(call)
-    sizes, scratch, tables = contents(told, thread, call, 9, 26, 16)
-    steps, heads, d, out, n_rates, n_gates, is_l2, interval, jumps_at = sizes
+def _clear_scratch(sizes, scratch):  # type: ignore[no-untyped-def]
+    _, _, d, out, n_rates, n_gates, _, _ = sizes
+    of_x, of_u = scratch[4:6]
+    nothing, ones = scratch[14:16]
+    x_none, none = scratch[24], zeros(ones, 1)
+    m = out + 2 * d + n_rates + n_gates
+    clear(x_none, d)
+    clear(nothing, m)
+    clear(of_x, padded(d, of_x) * lanes(none))
+    clear(of_u, padded(d, of_u) * lanes(none))
+    for c in range(0, m, lanes(none)):
+        store(ones, c, spread(1.0, none))
+
+
+@kernel(_clear_scratch)
+def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
+    steps, heads, d, out, n_rates, n_gates, is_l2, interval = sizes
     w, base, g, to_weight, of_x, of_u = scratch[:6]
     update, weighted, kg, dz, limits, undone, inverse, forgotten, nothing, ones = scratch[6:16]
     rates, keeps, q, k, u, dk, du, dx, x_none, beta = scratch[16:26]
     dy_table, dend, x_table, weight, state, end = tables[:6]
-    q_table, k_table, beta_table, scale_table, difference_table, checkpoints = tables[6:12]
-    dx_table, dstate, dweight, numbers = tables[12:16]
-    reset = told[RESET]
-    segment = pointer(reset, 0)
-    last_jumps = pointer(jumps_at, np.int32(0))
+    q_table, k_table, beta_table, scale_table, difference_table, checkpoints, jump_table, reset = tables[6:14]
+    dx_table, dstate, dweight, numbers = tables[14:]
+    resets, segment = given(reset), viewed(reset, np.int32(0))
+    last_jumps = viewed(jump_table, np.int32(0))
     intervals = (steps + interval - 1) // interval
     m = out + 2 * d + n_rates + n_gates
-    columns, rows = padded(m, w), padded(d, w)
+    columns = padded(m, w)
     none = zeros(w, 1)
-    first, last = next_share(told, thread, False)
-    if first < last:
-        clear(x_none, d)
-        clear(nothing, m)
-        clear(of_x, rows * lanes(none))
-        clear(of_u, rows * lanes(none))
-        for c in range(0, m, lanes(none)):
-            store(ones, c, spread(1.0, none))
-    while first < last:
-        for head in range(first, last):
-            b, h = head // heads, head % heads
-            # w is the change from the end of the sequence on, g the gradient of the loss with respect to it.
-            take_matrix(at(weight, h * d * m), d, m, base)
-            take_matrix(at(end, head * d * m), d, m, w)
-            take_matrix(at(dend, head * d * m) if given(dend) else dend, d, m, g)
-            clear(to_weight, d * columns)
-            start = (steps - 1) // interval * interval
-            if reset != 0:
-                start = max(start, segment[b * steps + steps - 1])
-            stop = max(start, last_jumps[head * intervals + intervals - 1])
-            is_end = True
-            for t in range(steps - 1, -1, -1):
-                n = (b * steps + t) * heads + h
-                if is_end:
-                    # No step of this segment comes after this one.
-                    clear(u, d)
-                    clear(weighted, m)
-                    clear(dz, m)
-                    take(ones, m, keeps)
-                    x = x_none
-                difference = at(difference_table, n * m)
-                take(at(q_table, n * d), d, q)
+    b, h = head // heads, head % heads
+    # w is the change from the end of the sequence on, g the gradient of the loss with respect to it.
+    take_matrix(at(weight, h * d * m), d, m, base)
+    take_matrix(at(end, head * d * m), d, m, w)
+    take_matrix(at(dend, head * d * m) if given(dend) else dend, d, m, g)
+    clear(to_weight, d * columns)
+    start = (steps - 1) // interval * interval
+    if resets:
+        start = max(start, segment[b * steps + steps - 1])
+    stop = max(start, last_jumps[head * intervals + intervals - 1])
+    is_end = True
+    for t in range(steps - 1, -1, -1):
+        n = (b * steps + t) * heads + h
+        if is_end:
+            # No step of this segment comes after this one.
+            clear(u, d)
+            clear(weighted, m)
+            clear(dz, m)
+            take(ones, m, keeps)
+            x = x_none
+        difference = at(difference_table, n * m)
+        take(at(q_table, n * d), d, q)
+        take_update(n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update)
+        # What the step after this one adds to g, and its dx, are computed together with what this one needs.
+        _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
+        set_totals(of_u, d, dk)
+        weigh(rates, kg, difference, m, numbers, weighted)
+        spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+        if t == stop:
+            _read_columns(w, d, columns, base, dz, of_x)
+            # The matrix before this step cannot be had by undoing: it is written again.
+            if resets and start == segment[b * steps + t]:
+                clear(w, d * columns)
+            elif start == 0:
+                take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
+            else:
+                stored = (head * (intervals - 1) + start // interval - 1) * d * m
+                take_matrix(at(checkpoints, stored), d, m, w)
+            stop = start
+            if t > start:
+                _set_limits(w, d, columns, base, limits, undone)
+                for s in range(start, t):
+                    each = (b * steps + s) * heads + h
+                    take_update(
+                        each, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates,
+                        update,
+                    )  # fmt: skip
+                    spread_keeps(beta, n_rates, n_gates, out, m, keeps)
+                    decay_write(w, d, columns, keeps, k, update)
+                    take(at(difference_table, each * m), m, inverse)
+                    if _jumps(inverse, m, keeps, limits, undone):
+                        stop = s
                 take_update(n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update)
-                # What the step after this one adds to g, and its dx, are computed together with what this one needs.
-                _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
-                set_totals(of_u, d, dk)
-                weigh(rates, kg, difference, m, numbers, weighted)
                 spread_keeps(beta, n_rates, n_gates, out, m, keeps)
-                if t == stop:
-                    _read_columns(w, d, columns, base, dz, of_x)
-                    # The matrix before this step cannot be had by undoing: it is written again.
-                    if reset != 0 and start == segment[b * steps + t]:
-                        clear(w, d * columns)
-                    elif start == 0:
-                        take_matrix(at(state, head * d * m) if given(state) else state, d, m, w)
-                    else:
-                        stored = (head * (intervals - 1) + start // interval - 1) * d * m
-                        take_matrix(at(checkpoints, stored), d, m, w)
-                    stop = start
-                    if t > start:
-                        _set_limits(w, d, columns, base, limits, undone)
-                        for s in range(start, t):
-                            each = (b * steps + s) * heads + h
-                            take_update(
-                                each, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates,
-                                update,
-                            )  # fmt: skip
-                            spread_keeps(beta, n_rates, n_gates, out, m, keeps)
-                            decay_write(w, d, columns, keeps, k, update)
-                            take(at(difference_table, each * m), m, inverse)
-                            if _jumps(inverse, m, keeps, limits, undone):
-                                stop = s
-                        take_update(
-                            n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update
-                        )
-                        spread_keeps(beta, n_rates, n_gates, out, m, keeps)
-                    set_totals(of_x, d, dx)
-                    _undo(w, d, columns, base, nothing, k, nothing, ones, g, forgotten, weighted, of_x, of_u)
-                else:
-                    for c in range(0, m, lanes(none)):
-                        store(inverse, c, spread(1.0, none) / load(keeps, c, none))
-                    _undo(w, d, columns, base, dz, k, update, inverse, g, forgotten, weighted, of_x, of_u)
-                    set_totals(of_x, d, dx)
-                set_totals(of_u, d, du)
-                if not is_end:
-                    put(dx, d, at(dx_table, (n + heads) * d))
-                for i in range(0, d, lanes(none)):
-                    store(u, i, load(q, i, none) - load(k, i, none))
-                    store(dk, i, load(dk, i, none) - load(du, i, none))
-                take(at(dy_table, n * out), out, dz)
-                through_keys(q, k, du, dk, d, is_l2, at(scale_table, n * 2), at(dz, out))
-                through_rates(kg, difference, beta, n_rates, out, d, m, at(dz, out + 2 * d))
-                _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, at(dz, out + 2 * d + n_rates))
-                x = at(x_table, n * d)
-                is_start = reset != 0 and segment[b * steps + t] == t
-                is_end = is_start
-                if t == 0 or is_start:
-                    _read_columns(w, d, columns, base, dz, of_x)
-                    set_totals(of_x, d, dx)
-                    put(dx, d, at(dx_table, n * d))
-                    _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
-                if is_start:
-                    # Before this step the change was zero, whatever came before: no gradient goes further back.
-                    clear(g, d * columns)
-                if t == start and t > 0:
-                    start = (t - 1) // interval * interval
-                    if reset != 0:
-                        start = max(start, segment[b * steps + t - 1])
-                    # What stood before a reset is not at hand: undoing cannot go on from there.
-                    stop = t - 1 if is_start else max(start, last_jumps[head * intervals + (t - 1) // interval])
-            put_matrix(to_weight, d, m, at(dweight, head * d * m))
-            put_matrix(g, d, m, at(dstate, head * d * m))
-        first, last = next_share(told, thread, True)
+            set_totals(of_x, d, dx)
+            _undo(w, d, columns, base, nothing, k, nothing, ones, g, forgotten, weighted, of_x, of_u)
+        else:
+            for c in range(0, m, lanes(none)):
+                store(inverse, c, spread(1.0, none) / load(keeps, c, none))
+            _undo(w, d, columns, base, dz, k, update, inverse, g, forgotten, weighted, of_x, of_u)
+            set_totals(of_x, d, dx)
+        set_totals(of_u, d, du)
+        if not is_end:
+            put(dx, d, at(dx_table, (n + heads) * d))
+        for i in range(0, d, lanes(none)):
+            store(u, i, load(q, i, none) - load(k, i, none))
+            store(dk, i, load(dk, i, none) - load(du, i, none))
+        take(at(dy_table, n * out), out, dz)
+        through_keys(q, k, du, dk, d, is_l2, at(scale_table, n * 2), at(dz, out))
+        through_rates(kg, difference, beta, n_rates, out, d, m, at(dz, out + 2 * d))
+        _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, at(dz, out + 2 * d + n_rates))
+        x = at(x_table, n * d)
+        is_start = resets and segment[b * steps + t] == t
+        is_end = is_start
+        if t == 0 or is_start:
+            _read_columns(w, d, columns, base, dz, of_x)
+            set_totals(of_x, d, dx)
+            put(dx, d, at(dx_table, n * d))
+            _gather(g, d, columns, to_weight, keeps, u, weighted, x, dz, k, kg, update, of_u)
+        if is_start:
+            # Before this step the change was zero, whatever came before: no gradient goes further back.
+            clear(g, d * columns)
+        if t == start and t > 0:
+            start = (t - 1) // interval * interval
+            if resets:
+                start = max(start, segment[b * steps + t - 1])
+            # What stood before a reset is not at hand: undoing cannot go on from there.
+            stop = t - 1 if is_start else max(start, last_jumps[head * intervals + (t - 1) // interval])
+    put_matrix(to_weight, d, m, at(dweight, head * d * m))
+    put_matrix(g, d, m, at(dstate, head * d * m))
 
 
 def forward(
@@ -384,15 +380,13 @@ def forward(
     """Fill y, end and what is saved."""
     b, t, h, d = x.shape
     m, out, rates, gates = weight.shape[2], y.shape[3], options.learning_rates, options.forget_gates
-    *vectors, last_jumps = saved or (None,) * 7
     over_heads(
-        _forward_heads,
+        _forward_head,
         heads=b * h,
         work=4 * t * end.numel(),
+        sizes=_sizes(t, h, d, m, out, options),
         scratch=(*[(d, m)] * 2, *[(1, m)] * 5, *[(2, m)] * 2, *[(1, d)] * 3, (1, rates + gates), (1, 2)),
-        sizes=_sizes(t, h, d, m, out, options, last_jumps),
-        reset=reset,
-        tables=(x, weight, state, y, end, settings(options, weight.dtype), *vectors),
+        tables=(x, weight, state, y, end, settings(options, weight.dtype), *(saved or (None,) * 7), reset),
     )
 
 
@@ -413,11 +407,11 @@ def backward(
     """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
     b, t, h, d = x.shape
     m, out, rates, gates = weight.shape[2], dy.shape[3], options.learning_rates, options.forget_gates
-    *vectors, last_jumps = saved
     over_heads(
-        _backward_heads,
+        _backward_head,
         heads=b * h,
         work=10 * t * end.numel(),
+        sizes=_sizes(t, h, d, m, out, options),
         scratch=(
             *[(d, m)] * 4,
             *[(d + 15, 1)] * 2,
@@ -426,17 +420,16 @@ def backward(
             *[(1, d)] * 7,
             (1, rates + gates),
         ),
-        sizes=_sizes(t, h, d, m, out, options, last_jumps),
-        reset=segments(reset),
         tables=(
             *(dy, dend, x, weight, state, end),
-            *vectors,
+            *saved,
+            None if reset is None else segments(reset),
             *(dx, dstate, dweight, settings(options, weight.dtype)),
         ),
     )
 
 
-def _sizes(t: int, h: int, d: int, m: int, out: int, options: Options, last_jumps: Tensor | None) -> tuple[int, ...]:
+def _sizes(t: int, h: int, d: int, m: int, out: int, options: Options) -> tuple[int, ...]:
     """What both loops are told of sizes."""
     is_l2, interval = options.key_map == "l2", _checkpoints.steps_between(d, m, True)
-    return t, h, d, out, options.learning_rates, options.forget_gates, is_l2, interval, address(last_jumps)
+    return t, h, d, out, options.learning_rates, options.forget_gates, is_l2, interval

@@ -83,7 +83,10 @@ def write_again(
     if GATES > 0:
         w *= keep
     w += outer(k, rate * difference)
-    limit, jump = find_jumps(size_when_undone(difference, undone, GATES, MOST_DECAY), limit, jump, s, GROWTH)
+    size = size_when_undone(difference, undone, GATES)
+    if GATES > 0:
+        size = tl.where(undone > MOST_DECAY, float("inf"), size)
+    limit, jump = find_jumps(size, limit, jump, s, GROWTH)
     if GATES > 0:
         # So much has decayed that sizes count from here on, beginning with what this step wrote.
         limit = tl.where(undone > MOST_DECAY, GROWTH * tl.abs(difference), limit)

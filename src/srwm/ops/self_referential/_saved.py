@@ -28,4 +28,4 @@ class Saved(NamedTuple):
     checkpoints: Tensor
     """[b, h, intervals - 1, d, m], see `empty_checkpoints`."""
     last_jumps: Tensor
-    """int32 [b, h, intervals]."""
+    """int32 [b, h, intervals]: a step of each interval, none before its last jump, or -1 where it has none."""

@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import _checkpoints
+from .._launch import Launcher
 from ..kernels import segments
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
@@ -36,18 +37,20 @@ class _Launch(NamedTuple):
 # By the number of rows, which is the head size rounded up to a power of two.
 CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(2, 1), 64: _Launch(4, 2), 128: _Launch(4, 8)}
 CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(32, 4), 128: _Launch(32, 16)}
+# More programs than a multiprocessor holds at a time share its registers, see `_is_crowded`.
+CROWDED_CORE_BWD = {16: _Launch(8, 1)}
 READ_FWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(8, 1, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(4, 1, 16)
 }  # fmt: skip
 READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 32), 128: _Launch(16, 1, 16)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 16)
 }  # fmt: skip
 
 # With gates, the matrix and what it was at first are held apart, and so are two gradients.
-GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(4, 4), 128: _Launch(16, 16)}
-GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(16, 8), 128: _Launch(32, 16)}
+GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(8, 4), 128: _Launch(16, 16)}
+GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(16, 4), 128: _Launch(32, 16)}
 GATED_READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(8, 1, 16), 128: _Launch(16, 1, 8)
+    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 8)
 }  # fmt: skip
 
 REGISTERS = 65536
@@ -66,10 +69,12 @@ def _fits_one_program(rows: int, columns: int, tiles: int) -> bool:
 
 
 class _Part(NamedTuple):
-    """One launch: which part of the matrix it runs, in how many programs a head, and the compiler's constants."""
+    """One launch: in how many programs a head, which part of the matrix it runs, and the kernel."""
 
     blocks: int
-    constants: dict[str, Any]
+    runs_core: bool
+    runs_read: bool
+    run: Launcher
 
 
 @functools.cache
@@ -81,6 +86,8 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
         core, read = (GATED_CORE_BWD, GATED_READ_BWD) if backward else (GATED_CORE_FWD, READ_FWD)
     else:
         core, read = (CORE_BWD, READ_BWD) if backward else (CORE_FWD, READ_FWD)
+        if crowded and backward:
+            core = {**core, **CROWDED_CORE_BWD}
     tiles = (4 if options.forget_gates else 2) if backward else 2
     if _fits_one_program(rows, wide, tiles):
         launches = [(True, True, core[rows])]
@@ -96,12 +103,16 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
             "ACC": tl.float64 if dtype == torch.float64 else tl.float32,
             "CORE": runs_core, "READ": runs_read, "num_warps": launch.warps, **_variant(options),
         }  # fmt: skip
+        if not backward:
+            constants["WARPS"] = launch.warps
         if crowded and runs_core and rows <= 16 and tiles == 2:
             constants["maxnreg"] = 128
         elif launch.warps >= 16:
             # Left alone, ptxas takes a half or a quarter of the registers there are for so many threads.
             constants["maxnreg"] = REGISTERS // (launch.warps * 32)
-        parts.append(_Part(1 if runs_core else triton.cdiv(out, block), constants))
+        kernel = self_referential_bwd_kernel if backward else self_referential_fwd_kernel
+        blocks = 1 if runs_core else triton.cdiv(out, block)
+        parts.append(_Part(blocks, runs_core, runs_read, Launcher(kernel, constants)))
     return parts[::-1] if backward else parts
 
 
@@ -158,14 +169,17 @@ def forward(
         sizes = (d, d, options.learning_rates + options.forget_gates)
         q, k, beta = (weight.new_empty(b, t, h, n if keep else 0) for n in sizes)
         scale = difference = checkpoints = jumps = end
+    args = (
+        x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8), y, end, q, k, beta,
+        scale, difference, checkpoints, jumps, t, h, 1, interval,
+    )  # fmt: skip
+    flags = {
+        "KEEP": keep, "SAVE": saved is not None, "HAS_STATE": state is not None, "HAS_RESET": reset is not None,
+        "SHARED": len(parts) > 1,
+    }  # fmt: skip
     with torch.cuda.device_of(x):
         for part in parts:
-            self_referential_fwd_kernel[(b * h, part.blocks)](
-                x, weight, end if state is None else state, x if reset is None else reset.view(torch.uint8),
-                y, end, q, k, beta, scale, difference, checkpoints, jumps, t, h, 1, interval,
-                KEEP=keep, SAVE=saved is not None, HAS_STATE=state is not None, HAS_RESET=reset is not None,
-                SHARED=len(parts) > 1, **part.constants,
-            )  # fmt: skip
+            part.run((b * h, part.blocks), args, **flags)
 
 
 def backward(
@@ -189,13 +203,14 @@ def backward(
     segment = end if reset is None else segments(reset)
     share = end
     for part in _parts(d, dy.shape[3], options, weight.dtype, _is_crowded(x), True):
-        if not part.constants["CORE"]:
+        if not part.runs_core:
             share = weight.new_empty(part.blocks, b, t, h, 3 * d + 1 + gated)
-        elif not part.constants["READ"]:
+        elif not part.runs_read:
             share = share.sum(0) if share.shape[0] > 1 else share
+        args = (
+            dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved, share,
+            dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
+        )  # fmt: skip
+        flags = {"HAS_STATE": state is not None, "HAS_RESET": reset is not None, "HAS_END": dend is not None}
         with torch.cuda.device_of(x):
-            self_referential_bwd_kernel[(b * h, part.blocks)](
-                dy, end if dend is None else dend, x, weight, end if state is None else state, segment, end, *saved,
-                share, dx, dstate, end if dweight is None else dweight, t, h, 1, interval, 0,
-                HAS_STATE=state is not None, HAS_RESET=reset is not None, HAS_END=dend is not None, **part.constants,
-            )  # fmt: skip
+            part.run((b * h, part.blocks), args, **flags)

@@ -1,10 +1,10 @@
-"""Runs a compiled loop over heads on as many threads as PyTorch would use.
+"""Runs a kernel on as many threads as PyTorch would use.
 
 Numba's own threads abort the process when two Python threads enter them at once, and do not survive a fork. Here a
 short loop runs on the threads of PyTorch itself, where these are OpenMP's: they stay awake for a while after each loop,
 so they begin at once. A long loop runs on threads of Python's, which it need not wait for if they wake up late; so does
 a short one where there is no OpenMP, and after a fork, which OpenMP's threads do not survive. Each thread enters the
-loop once and there takes one share of the heads after another (`next_share` in `_calls.py`), without the interpreter.
+loop once and there takes one share of the heads after another (`next_share` in `shares.py`), without the interpreter.
 """
 
 import ctypes
@@ -19,8 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ._calls import DONE, Entry, Loop
-from ._simd import BLOCK_BYTES
+from .kernel import Counts, Entry, Kernel
+from .shares import DONE
+from .simd import BLOCK_BYTES
 
 MIN_WORK = 1 << 19
 """Multiplications below which one thread is done before another has woken up."""
@@ -35,35 +36,33 @@ Shapes = tuple[tuple[int, int], ...]
 
 
 def over_heads(
-    loop: Loop,
+    kernel: Kernel,
     heads: int,
     work: int,
-    scratch: Shapes,
     sizes: tuple[int, ...],
-    reset: Tensor | None,
+    scratch: Shapes,
     tables: Sequence[Tensor | None],
 ) -> None:
-    """Run a loop, on several threads if it is worth it.
+    """Run a kernel, on several threads if it is worth it.
 
     Args:
-        loop: takes shares of the heads, and writes only what belongs to them.
+        kernel: what is done for one head; it writes only what belongs to that head.
         heads: how many there are, over the whole batch.
         work: about how many multiplications all of it takes.
-        scratch: shapes of the matrices that each thread needs for itself; the loop is given their addresses.
         sizes: handed on.
-        reset: whatever tells where the state is reset; the loop is given its address, or 0.
-        tables: contiguous tensors of the dtype of the first; the loop is given their addresses, or 0.
+        scratch: shapes of the matrices that each thread needs for itself; the kernel is given pointers to them.
+        tables: contiguous tensors, the first of the dtype that is computed with; the kernel is given pointers to them,
+            which lead nowhere for None.
     """
     assert tables[0] is not None
     itemsize = tables[0].itemsize
-    entry = loop.entry(itemsize)
+    entry = kernel.entry(itemsize, Counts(len(sizes), len(scratch), len(tables)))
     threads = min(torch.get_num_threads(), heads, 1 + work // MIN_WORK)
     shares = 1 if threads == 1 else min(heads, SHARES * threads)
     places, size = _layout(scratch, itemsize)
-    addresses = [address(each) for each in tables]
+    addresses = [0 if each is None else each.data_ptr() for each in tables]
     counters = (0,) * (DONE + 1)
-    where = address(reset), _scratch(size * threads), size
-    told = array("q", (*counters, shares, threads, heads, *where, *sizes, *places, *addresses))
+    told = array("q", (*counters, shares, threads, heads, _scratch(size * threads), size, *sizes, *places, *addresses))
     start, _ = told.buffer_info()
     if threads == 1:
         entry.call(start)
@@ -71,7 +70,7 @@ def over_heads(
         # Asking for fewer threads than PyTorch does would end the others.
         _on_openmp(entry.address, start, 0, 0)
     else:
-        call = _Call(entry, told, start, shares, (reset, tables, _own.memory))
+        call = _Call(entry, told, start, shares, (tables, _own.memory))
         try:
             _helpers.assign(call, threads - 1)
             call.run()
@@ -80,18 +79,6 @@ def over_heads(
             # After an interrupt others may still be at work: their scratch memory is left to them.
             _own.size = -1
             raise
-
-
-def address(tensor: Tensor | None) -> int:
-    """Where a tensor lies in memory; 0 if there is none."""
-    return 0 if tensor is None else tensor.data_ptr()
-
-
-def segments(reset: Tensor | None) -> Tensor | None:
-    """For each step, the last reset at or before it, or -1: [b, t]."""
-    if reset is None:
-        return None
-    return torch.where(reset, torch.arange(reset.shape[1]), -1).cummax(1).values
 
 
 def _find_openmp() -> Callable[[int, int, int, int], None] | None:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from numba.core.registry import cpu_target
 
-from ._calls import inlined
-from ._memory import at, given, load, load_first, prefetch, row_totals, store, store_first
-from ._simd import (
+from .compiler import inlined
+from .memory import at, given, load, load_first, prefetch, row_totals, store, store_first, transpose_block
+from .simd import (
     absolute,
     any_above,
     block_products,
@@ -119,6 +119,25 @@ def put_matrix(source, d, m, target):  # type: ignore[no-untyped-def]
     """Copy a matrix out of scratch."""
     for i in range(d):
         put(at(source, i * padded(m, source)), m, at(target, i * m))
+
+
+@inlined
+def take_transposed(source, more, d, m, rows, target):  # type: ignore[no-untyped-def]
+    """Copy a matrix into scratch, its columns as rows; with `more` added, which may lead nowhere.
+
+    Both `rows`, scratch for the matrix as it was, and the target have as many rows as make whole blocks. Beyond d,
+    those of `rows` hold zeros.
+    """
+    columns, width, one = padded(m, rows), padded(d, target), zeros(target, 1)
+    for i in range(d):
+        for c in range(0, m, lanes(one)):
+            row = load_first(source, i * m + c, m - c, one)
+            if given(more):
+                row = row + load_first(more, i * m + c, m - c, one)
+            store(rows, i * columns + c, row)
+    for c in range(0, m, lanes(one)):
+        for i in range(0, d, lanes(one)):
+            transpose_block(at(target, c * width + i), width, at(rows, i * columns + c), columns, one)
 
 
 # Products with a matrix W, given by its pointer and the numbers of its rows and of its padded columns.
@@ -248,7 +267,7 @@ def decay_write(w, rows, columns, c, zero, keeps, k, g):  # type: ignore[no-unty
         decayed_row(w, i * columns + c, keep, k[i], g_c)
 
 
-# How far columns have grown (`_checkpoints.py` says what for).
+# How far columns have grown (`../_checkpoints.py` says what for).
 
 
 @by_columns

@@ -2,7 +2,7 @@
 
 Numba leaves vector instructions to LLVM, which finds them in simple loops only: it must first prove that arrays do not
 overlap, and it keeps sums in memory. Here a vector is a value like a float, its sums stay in registers whatever
-surrounds them, and every sum is made in the order in which it is written. `_memory.py` loads and stores them.
+surrounds them, and every sum is made in the order in which it is written. `memory.py` loads and stores them.
 
 A vector is one or several blocks of 64 bytes. LLVM makes of a block what the machine has: one register with AVX-512,
 two with AVX2, four elsewhere.

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ._simd import BLOCK_BYTES, Vector, _call, _first, _integers, _parts, _suffix, intrinsic
+from .simd import BLOCK_BYTES, Vector, _call, _first, _integers, _parts, _suffix, intrinsic
 
 
 def _vector_at(builder, p, i, vector):  # type: ignore[no-untyped-def]
@@ -34,16 +34,6 @@ def _join(builder, parts):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def pointer(_, address, like):  # type: ignore[no-untyped-def]
-    """An address as a pointer to numbers of the type of `like`."""
-
-    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(like)(types.intp, like), build
-
-
-@intrinsic
 def given(_, p):  # type: ignore[no-untyped-def]
     """Whether a pointer leads anywhere."""
 
@@ -64,13 +54,13 @@ def nowhere(_, p):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def integers(_, p):  # type: ignore[no-untyped-def]
-    """The same memory, as integers of 64 bits."""
+def viewed(_, p, like):  # type: ignore[no-untyped-def]
+    """The same memory, as numbers of the type of `like`."""
 
     def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.bitcast(arguments[0], context.get_value_type(signature.return_type))
 
-    return types.CPointer(types.int64)(p), build
+    return types.CPointer(like)(p, like), build
 
 
 @intrinsic
@@ -189,3 +179,33 @@ def row_totals(_, p, like):  # type: ignore[no-untyped-def]
         return rows[0]
 
     return like(p, like), build
+
+
+@intrinsic
+def transpose_block(_, target, target_stride, source, source_stride, like):  # type: ignore[no-untyped-def]
+    """Set as many rows of a matrix as a vector has lanes to as many columns of another one."""
+    n, align = like.lanes, like.dtype.bitwidth // 8
+
+    def build(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        target, target_stride, source, source_stride, _ = arguments
+
+        def places(p, stride):  # type: ignore[no-untyped-def]
+            return [_vector_at(builder, p, builder.mul(stride, ir.IntType(64)(i)), like) for i in range(n)]
+
+        rows = [builder.load(place, align=align) for place in places(source, source_stride)]
+        # Squares beside the diagonal change places: of 1 x 1, of 2 x 2, and so on.
+        size = 1
+        while size < n:
+            upper = _integers(32, [n + j - size if j & size else j for j in range(n)])
+            lower = _integers(32, [n + j if j & size else j + size for j in range(n)])
+            for i in range(n):
+                if not i & size:
+                    a, b = rows[i], rows[i + size]
+                    rows[i] = builder.shuffle_vector(a, b, upper)
+                    rows[i + size] = builder.shuffle_vector(a, b, lower)
+            size *= 2
+        for row, place in zip(rows, places(target, target_stride), strict=True):
+            builder.store(row, place, align=align)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp, like), build

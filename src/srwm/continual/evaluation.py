@@ -1,0 +1,190 @@
+"""The test on drawn sequences: tasks of classes that were never trained on, all asked about at every boundary."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+from srwm.nn import SequenceState
+from srwm.runs.devices import at_once
+from srwm.supervised.network import evaluating, to_unit
+
+from .bank import TaskBank
+from .config import TasksConfig
+from .measures import ContinualEvaluation, TaskMatrix, task_matrix
+from .model import ContinualModel
+from .sequences import draw_sequences
+
+TRAINING, VALIDATION, TEST, AUGMENTATION, SPLIT, CARRIED, REPLAYS = range(7)
+"""Numbers that keep the random streams apart; each test set takes a further one."""
+
+_IMAGES_AT_ONCE = 2048
+_SEQUENCES_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of b sequences: examples and queries, as features of their images."""
+
+    support: Float[Tensor, "b k f"]
+    """Features of the examples."""
+    labels: Int[Tensor, "b k"]
+    """Their labels."""
+    query: Float[Tensor, "b q f"]
+    """Features of the queries."""
+    wanted: Int[Tensor, "b q"]
+    """Their labels."""
+    images: tuple[UInt8[Tensor, "k c h w"], UInt8[Tensor, "q c h w"]] | None = None
+    """The images of the examples and the queries of a single sequence, for what does not go by features."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """What learns from tasks, and is asked about them: a network, or a classifier beside it."""
+
+    def learn(self, task: Task) -> None:
+        """Learn the examples of the next task."""
+
+    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+        """Give the labels of a task's queries, without learning from them."""
+
+
+class InContext:
+    """The network itself, which learns by its state alone.
+
+    Args:
+        model: the network.
+
+    Attributes:
+        state: what it has learnt; None before the first task.
+    """
+
+    def __init__(self, model: ContinualModel) -> None:
+        self.model = model
+        self.state: SequenceState | None = None
+
+    def learn(self, task: Task) -> None:
+        """Learn the examples of the next task."""
+        self.state = self.model.learn_features(task.support, task.labels, self.state)
+
+    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+        """Give the labels of a task's queries."""
+        query = task.query
+        rows = max(1, at_once(_IMAGES_AT_ONCE, query.device, floats=len(query) * self.model.config.model.widest))
+        parts = [self.model.read_features(part, self.state).argmax(dim=-1) for part in query.split(rows, dim=1)]
+        return torch.cat(parts, dim=1)
+
+
+@torch.no_grad()
+def accuracies(learner: Learner, tasks: Sequence[Task]) -> Float[Tensor, "b n n"]:
+    """Learn task after task; accuracy of each sequence on each task so far after each one, zero above the diagonal."""
+    found = tasks[0].support.new_zeros(len(tasks[0].support), len(tasks), len(tasks))
+    for after, task in enumerate(tasks):
+        learner.learn(task)
+        for number, earlier in enumerate(tasks[: after + 1]):
+            found[:, after, number] = (learner.answer(earlier) == earlier.wanted).float().mean(dim=1)
+    return found
+
+
+def evaluate(
+    model: ContinualModel,
+    bank: TaskBank,
+    tasks: TasksConfig,
+    *,
+    sequences: int = 1000,
+    seed: int = 0,
+    number: int = TEST,
+) -> TaskMatrix:
+    """Test a model on sequences in the order in which the sources are listed; see `evaluate_orders`."""
+    return _evaluate(
+        model, bank, tasks, embed(model, bank.images), tuple(range(len(bank.names))), sequences, seed, number
+    )
+
+
+def evaluate_orders(
+    model: ContinualModel,
+    bank: TaskBank,
+    tasks: TasksConfig,
+    *,
+    sets: int = 1,
+    sequences: int = 1000,
+    seed: int = 0,
+) -> ContinualEvaluation:
+    """Test a model on sequences in which each source comes first once.
+
+    Args:
+        model: the network; running statistics are used where it has any.
+        bank: images of classes that it was not trained on.
+        tasks: what a sequence is.
+        sets: sets of sequences, each drawn by itself.
+        sequences: sequences of each set in each order.
+        seed: seed of the sequences.
+
+    Raises:
+        InputError: if there are too few classes or images.
+    """
+    bank.check_enough(tasks)
+    features, sources = embed(model, bank.images), len(bank.names)
+    orders = [tuple((first + i) % sources for i in range(sources)) for first in range(sources)]
+    return ContinualEvaluation.of_orders(
+        tuple(_evaluate(model, bank, tasks, features, order, sets * sequences, seed, TEST) for order in orders)
+    )
+
+
+@torch.no_grad()
+def embed(model: ContinualModel, images: Tensor) -> Float[Tensor, "n f"]:
+    """Turn images into features, once: outside of training they do not depend on the sequence."""
+    device = next(model.parameters()).device
+    _, height, width = model.image_shape
+    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
+    with evaluating(model):
+        return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in images.split(together)])
+
+
+@torch.no_grad()
+def _evaluate(
+    model: ContinualModel,
+    bank: TaskBank,
+    tasks: TasksConfig,
+    features: Tensor,
+    order: tuple[int, ...],
+    sequences: int,
+    seed: int,
+    number: int,
+) -> TaskMatrix:
+    found = []
+    # In the listed order of a bank whose sources are listed in this one.
+    turned = TaskBank(
+        tuple(bank.names[i] for i in order),
+        bank.images,
+        tuple(bank.classes[i] for i in order),
+        tuple(bank.firsts[i] for i in order),
+    )
+    with evaluating(model):
+        for step, size in enumerate(_chunks(sequences, _SEQUENCES_AT_ONCE)):
+            drawn = draw_sequences(
+                turned,
+                torch.tensor(step, device=features.device),
+                tasks,
+                batch_size=size,
+                order="fixed",
+                seed=seed,
+                number=number,
+            )
+            rows = at_once(size, features.device, floats=tasks.images * model.config.model.widest)
+            for support, labels, query, wanted in zip(*(field.split(rows) for field in drawn[:4]), strict=True):
+                each = [
+                    Task(features[support[:, i]], labels[:, i], features[query[:, i]], wanted[:, i])
+                    for i in range(tasks.tasks)
+                ]
+                found.append(accuracies(InContext(model), each))
+    names = tuple(itertools.islice(itertools.cycle(turned.names), tasks.tasks))
+    return task_matrix(names, torch.cat(found))
+
+
+def _chunks(total: int, size: int) -> Iterator[int]:
+    return (min(size, total - start) for start in range(0, total, size))
