@@ -9,6 +9,7 @@ from srwm.nn import SequenceState
 from srwm.runs.processes import Processes
 from srwm.supervised.carried_states import CarriedStates
 from srwm.supervised.cuda_graph_trainer import CudaGraphTrainer, check_shares
+from srwm.supervised.network import evaluating
 
 from .bank import TaskBank
 from .config import MOST_SOURCES, ContinualConfig
@@ -227,6 +228,10 @@ class ContinualTrainer(CudaGraphTrainer):
         return state, EarlierSequences(self.model, query, labels.flatten(1), goes_on)
 
     def _encode(self, images: Tensor) -> Tensor:
+        if self.config.train.freeze_encoder:
+            # As in evaluation: the running statistics of a feature norm stay, too.
+            with torch.no_grad(), self.encoder_autocast(), evaluating(self.model):
+                return self.model.features(images).float()
         with self.encoder_autocast():
             return self.model.features(images).float()
 
