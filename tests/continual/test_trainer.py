@@ -271,3 +271,19 @@ def test_a_run_at_chance_is_noticed():
     assert "plateau at chance level after 1,000 steps" in one.notice(1000, {"validation/accuracy_when_learnt": 0.5})
     assert one.notice(1000, {"validation/accuracy_when_learnt": 0.9}) is None
     assert one.notice(1000, {}) is None
+
+
+def test_a_frozen_encoder_stays_as_it_is_while_the_sequence_part_learns():
+    parts = {"model": {"feature_norm": True, "encoder_dropout": 0.5}, "train": {"freeze_encoder": True}}
+    one = trainer(**parts)
+    before = weights(one.model)
+    drawn = sequences(one)
+    wanted = one.model.eval().features(to_unit(one.training.images[drawn.query]))
+    one.model.train()
+    assert torch.equal(one._encode(to_unit(one.training.images[drawn.query])), wanted)
+    for step in range(3):
+        one.train_step(step)
+    after = weights(one.model)
+    changed = {name.partition(".")[0] for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"sequence"}
+    assert one.model.training

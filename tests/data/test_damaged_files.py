@@ -1,10 +1,12 @@
 """Every format that `srwm.data` reads, damaged in many ways: the right result, or a sentence that names the file."""
 
 import bz2
+import gzip
 import io
 import lzma
 import pickle
 import tarfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from srwm.data.convert import convert_cifar100
 from srwm.data.decode import quiet_pillow
 from srwm.data.load import read_class
 from srwm.data.numpy_pickle import read_numpy_pickle
+from srwm.data.official_parts import read_idx
 from srwm.data.verify import verify_pack
 from srwm.errors import InputError
 
@@ -196,3 +199,36 @@ def test_values_of_other_kinds_in_cifar_100s_archive(tmp_path):
                     with pytest.raises(InputError) as caught:
                         convert_cifar100([path], tmp_path / "cifar100.npz", lambda _: None)
                     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["the file", "what is in it"])
+def test_damaged_files_of_numbers(packed, tmp_path):
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    numbers = np.arange(3 * 28 * 28, dtype=np.int64).astype(np.uint8).reshape(3, 28, 28)
+    sound = bytes((0, 0, 8, 3)) + b"".join(size.to_bytes(4, "big") for size in numbers.shape) + numbers.tobytes()
+    refused = 0
+    with bounded():
+        for damaged in mutations(gzip.compress(sound) if packed else sound, COUNT // 2, 9):
+            path.write_bytes(damaged if packed else gzip.compress(damaged, 1))
+            try:
+                assert read_idx(path, 3).ndim == 3
+            except InputError as error:
+                check_sentence(str(error), path)
+                refused += 1
+    assert refused > 10
+
+
+def test_damaged_packs_with_official_parts(tmp_path):
+    path = tmp_path / "parts.npz"
+    pack, _ = make_pack(path, classes=2, per_class=7, codes=(1, 3))
+    parts = np.array([1, 1, 1, 1, 1, 1, 3] * 2, np.uint8)
+    write_pack(replace(pack, splits={}, part_of_file=parts, count_of_file=np.ones(14, np.int64)))
+
+    def read():
+        found = read_pack(path)
+        for part in ("train", "test"):
+            images = load_images("parts", part, folder=tmp_path, image_size=8)
+            assert len(images.images) == int(images.counts.sum())
+        assert found.num_images == 14
+
+    check(path, read, path.read_bytes(), kinds=2, seed=10)

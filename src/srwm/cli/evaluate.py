@@ -14,13 +14,19 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     )
     evaluate.add_argument("model", metavar="MODEL", help="a model that comes with srwm, or the folder of a run")
     evaluate.add_argument("--split", choices=("test", "validation"), help="(default: test)")
-    evaluate.add_argument("--sets", type=int, metavar="N", help="sets of episodes (default: 5)")
+    evaluate.add_argument(
+        "--sets",
+        type=int,
+        metavar="N",
+        help="sets of episodes (default: 5; of continual learning 1, with --source 10 draws of the examples)",
+    )
     evaluate.add_argument(
         "--episodes",
         type=int,
         metavar="N",
         help="of each set (default: 16000; of streams 816 in each order); of an agent, on levels drawn at random "
-        "(default: each level once); of a language, sequences of each length (default: the recipe's)",
+        "(default: each level once); of a language, sequences of each length (default: the recipe's); of continual "
+        "learning, sequences of tasks in each order (default: 1000)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
     evaluate.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")

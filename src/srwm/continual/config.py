@@ -145,6 +145,9 @@ class ContinualTrainConfig(TrainConfig):
     init_from: str | None = None
     """A trained model to go on from: the folder of a run or of an exported model. Its weights are read when the run
     begins, and when it is resumed; what does not fit in size is refused."""
+    freeze_encoder: bool = False
+    """Whether the encoder stays as it is, and only the sequence part is trained: for a model to go on from, at a third
+    of the cost."""
     carry_state_prob: float = 0.0
     """Share of the training sequences that begin with the state in which the last one ended, without its gradients; the
     tasks of that one are asked about again at every boundary. 0 lets all begin anew; with 0.9, a life lasts ten

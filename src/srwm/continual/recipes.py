@@ -95,8 +95,8 @@ OMNIGLOT = ContinualConfig(
     tasks=TasksConfig(queries=4, replays=4, channels=1, augment=0.5, augment_sequences=0.5, thicken=1.5),
     loss=LossConfig(prototypical=1.0),
     model=BEST_MODEL,
-    optimizer=OptimizerConfig(schedule="cosine", warmup_steps=300),
-    train=ContinualTrainConfig(total_steps=6000, validate_every=500, checkpoint_every=2000, precision="bfloat16"),
+    optimizer=OptimizerConfig(schedule="cosine", warmup_steps=240),
+    train=ContinualTrainConfig(total_steps=2400, validate_every=400, checkpoint_every=1200, precision="bfloat16"),
 )
 """Five two-way tasks of Omniglot's characters, as in the paper's fine-tuning, from scratch and in minutes."""
 
@@ -113,8 +113,8 @@ TWO = ContinualConfig(
     ),
     loss=LossConfig(prototypical=1.0),
     model=BEST_MODEL,
-    optimizer=OptimizerConfig(schedule="cosine", warmup_steps=300),
-    train=ContinualTrainConfig(total_steps=4000, validate_every=500, checkpoint_every=2000, precision="bfloat16"),
+    optimizer=OptimizerConfig(schedule="cosine", warmup_steps=200),
+    train=ContinualTrainConfig(total_steps=2000, validate_every=400, checkpoint_every=1000, precision="bfloat16"),
 )
 """Omniglot and CIFAR-FS, either first, with the same five labels."""
 

@@ -12,7 +12,7 @@ from srwm.runs.processes import Processes
 from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 from srwm.supervised.batches import BatchesAhead
 from srwm.supervised.carried_states import CarriedStates
-from srwm.supervised.network import encoder_autocast
+from srwm.supervised.network import encoder_autocast, evaluating
 from srwm.supervised.optimizer import ScheduledAdam
 
 from .bank import TaskBank
@@ -271,7 +271,12 @@ class ContinualTrainer:
         return state, EarlierSequences(self.model, query, labels.flatten(1), goes_on)
 
     def _encode(self, images: Tensor) -> Tensor:
-        with encoder_autocast(self.device, self.config.train.precision):
+        autocast = encoder_autocast(self.device, self.config.train.precision)
+        if self.config.train.freeze_encoder:
+            # As in evaluation: the running statistics of a feature norm stay, too.
+            with torch.no_grad(), autocast, evaluating(self.model):
+                return self.model.features(images).float()
+        with autocast:
             return self.model.features(images).float()
 
     def _ask(self, query: Tensor, state: SequenceState) -> Tensor:
