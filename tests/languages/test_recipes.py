@@ -55,7 +55,8 @@ def test_the_setting_of_parity():
     config = RECIPES["parity"].config
     model, optimizer, task, train = config.model, config.optimizer, config.task, config.train
     assert (model.hidden_size, model.num_layers, model.num_heads, model.ff_size) == (64, 2, 2, 128)
-    assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.clip_norm) == (1e-3, 50, 1.0)
+    assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.clip_norm) == (1e-3, 50, None)
+    assert (optimizer.beta1, optimizer.beta2, optimizer.eps) == (0.9, 0.995, 1e-9)
     assert (task.shortest, task.longest, task.same_length) == (2, 50, True)
     assert task.test_lengths == ("2-50", "51-100", "200", "500", "1000", "10000")
     assert (train.batch_size, train.total_steps, optimizer.decay_steps) == (64, 500, 400)
