@@ -5,6 +5,7 @@ import sys
 import pytest
 import torch
 
+import srwm.nn
 from srwm import named_import
 from srwm.errors import InputError
 from srwm.nn import (
@@ -68,19 +69,12 @@ class Other(SRWM):
     """Another one."""
 
 
-def test_the_names_are_these():
-    assert memory_names() == (
-        "srwm",
-        "deltanet",
-        "gated_deltanet",
-        "sr_deltanet",
-        "self_modifying_titans",
-        "attention",
-        "fake_srwm",
-        "lstm",
-        "feed_forward",
-        "none",
-    )
+def test_every_name_stands_for_a_public_layer_or_for_none():
+    layers = {name: find_memory(name).layer for name in memory_names()}
+    assert {name for name, layer in layers.items() if layer is None} == {"feed_forward", "none"}
+    for layer in filter(None, layers.values()):
+        assert getattr(srwm.nn, layer.__name__) is layer
+        assert layer.__name__ in srwm.nn.__all__
 
 
 @pytest.mark.parametrize("name", memory_names())
