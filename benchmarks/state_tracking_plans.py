@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from srwm.languages import LanguagesConfig, recipe
 from srwm.languages.config import read_range
-from srwm.languages.registry import BUILT_IN
 from srwm.runs.config import override
 
 
@@ -268,20 +267,22 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
         "1 layer, 1 head": f"{one} model.num_heads=1",
         "1 layer, 2 heads": f"{one} model.num_heads=2",
         "1 layer, 8 heads": f"{one} model.num_heads=8",
-        "1 layer, rate 3e-3": f"{one} optimizer.learning_rate=0.003",
-        "1 layer, rate 3e-4": f"{one} optimizer.learning_rate=0.0003",
         "1 layer, norm none": f"{one} {none}",
         "1 layer, norm input": f"{one} model.memory_options.norm=input",
-        "1 layer, unit keys": f"{one} {keys}",
-        "1 layer, unit keys, norm none": f"{one} {keys} {none}",
-        "1 layer, dropout": f"{one} model.dropout=0.1",
         **{
-            f"1 layer, width {size}, {heads} heads": f"{one} {width(size, heads)}"
-            for size, heads in ((32, 4), (32, 2), (16, 4), (16, 2), (16, 1), (8, 2), (8, 1))
+            f"{title}, rate {rate}": f"{changes} optimizer.learning_rate={rate}"
+            for rate in ("0.0003", "0.0001", "0.00003")
+            for title, changes in (
+                ("1 layer", one),
+                ("1 head", "model.num_heads=1"),
+                ("1 layer, 1 head", f"{one} model.num_heads=1"),
+                ("1 layer, 1 head, norm none", f"{one} model.num_heads=1 {none}"),
+                ("1 layer, width 128, 1 head", f"{one} {width(128, 1)}"),
+            )
         },
-        "1 layer, width 16, 2 heads, norm none": f"{one} {width(16, 2)} {none}",
-        "1 layer, width 16, 2 heads, unit keys": f"{one} {width(16, 2)} {keys}",
-        "1 layer, width 16, 2 heads, rate 3e-3": f"{one} {width(16, 2)} optimizer.learning_rate=0.003",
+        "1 layer, width 128, 1 head": f"{one} {width(128, 1)}",
+        "1 layer, width 16, 2 heads": f"{one} {width(16, 2)}",
+        "1 layer, width 32, 1 head": f"{one} {width(32, 1)}",
     }
     little = "model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
     gated_count = {
@@ -368,8 +369,8 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
         }
         found += runs("s3-srwm", settings, (seed,), **options)
     for seed in seeds or (10, 11, 12):
-        common = f"train.total_steps=1500 {adam} {BINS}"
-        options = {"looks": (500, 1000), "look_lengths": ("2-50", "51-100"), "common": common}
+        common = f"train.total_steps=2500 {adam} {BINS}"
+        options = {"looks": (600, 1200), "look_lengths": ("2-50", "51-100"), "common": common}
         for task in ("anbn", "anbncn"):
             found += runs(f"{task}-srwm", count, (seed,), **options)
             found += runs(task, gated_count, (seed,), **options)
@@ -384,15 +385,73 @@ def search_2(seeds: Sequence[int] | None) -> list[Run]:
     return found
 
 
+def counting_2(seeds: Sequence[int] | None) -> list[Run]:
+    """A third search for counting."""
+    one, none = "model.num_layers=1", "model.memory_options.norm=none"
+    keys = "model.memory_options.key_map=l2"
+    little = "model.memory_options.forget_min=0 model.memory_options.forget_max=0.001"
+    slow = "optimizer.learning_rate=0.0001"
+    settings = {
+        "unit keys, norm none": f"{keys} {none}",
+        "unit keys, norm none, 2 layers": f"{keys} {none} model.num_layers=2",
+        "unit keys, norm none, 2 heads": f"{keys} {none} model.num_heads=2",
+        "unit keys, norm none, rate 3e-4": f"{keys} {none} optimizer.learning_rate=0.0003",
+        "norm none": none,
+        "norm input, projection": "model.memory_options.norm=input model.memory_options.input_projection=true",
+        "projection": "model.memory_options.input_projection=true",
+        "2 heads": "model.num_heads=2",
+        "rate 3e-3": "optimizer.learning_rate=0.003",
+        "rate 3e-3, norm none": f"optimizer.learning_rate=0.003 {none}",
+        "2 layers, rate 1e-4": f"model.num_layers=2 {slow}",
+        "2 layers, 1 head, rate 1e-4": f"model.num_layers=2 model.num_heads=1 {slow}",
+        "1 head, width 128, rate 1e-4": f"model.num_heads=1 model.hidden_size=128 {slow}",
+        "batch 16": "train.batch_size=16",
+        "batch 16, 2 heads": "train.batch_size=16 model.num_heads=2",
+        "one rate": "model.memory_options.learning_rates=1",
+        "no clip, default Adam": "optimizer.beta2=0.999 optimizer.eps=1e-8",
+    }
+    gated = {
+        "little forgetting": little,
+        "little forgetting, 2 layers": f"{little} model.num_layers=2",
+        "little forgetting, 2 layers, norm none": f"{little} {none} model.num_layers=2",
+        "little forgetting, 2 layers, rate 3e-4": f"{little} model.num_layers=2 optimizer.learning_rate=0.0003",
+        "little forgetting, softmax": f"{little} model.memory_options.key_map=softmax",
+    }
+    found: list[Run] = []
+    for seed in seeds or (10, 11, 12):
+        options = {"looks": (700,), "look_lengths": ("2-50", "51-100"), "common": f"{one} {BINS}"}
+        for task in ("anbn", "anbncn"):
+            found += runs(f"{task}-srwm", settings, (seed,), **options)
+            found += runs(task, gated, (seed,), **options)
+    return found
+
+
+def by_recipe(names: Iterable[str], seed: int) -> list[Run]:
+    """The recipes as they are."""
+    return [Run(f"{name}|{seed}", name, replace(recipe(name).config, seed=seed)) for name in names]
+
+
 def table(seeds: Sequence[int] | None) -> list[Run]:
-    """Every task with every memory, by the recipes as they are; the longest runs first."""
-    names = [task.name + memory for task in BUILT_IN for memory in MEMORIES]
-    found = [
-        Run(f"{name}|{seed}", name, replace(recipe(name).config, seed=seed))
-        for seed in seeds or (0, 1, 2)
-        for name in sorted(names, key=lambda each: -recipe(each).config.train.total_steps)
-    ]
-    assert len(found) == len({run.name for run in found})
+    """Every task with every memory, by the recipes as they are: long runs first, then what tells most."""
+    seeds = seeds or (0, 1, 2)
+    most, others = ("-srwm", "", "-lstm"), ("-deltanet", "-gated-deltanet", "-negative-deltanet", "-transformer")
+    long, six = ("a5", "shuffle-2", "s3"), ("parity", "aa-star", "abab-star", "anbn", "anbncn")
+    rest = ("cups-3", "recall", "dyck-1", "sum-mod-3", "reset-dyck-1")
+    found = by_recipe([task + memory for task in long for memory in most], seeds[0])
+    for seed in seeds[1:]:
+        found += by_recipe([task + memory for task in ("shuffle-2", "s3") for memory in most] + ["a5"], seed)
+    for seed in seeds:
+        found += by_recipe([task + memory for task in six for memory in most], seed)
+    found += counting_2(None)[: len(counting_2((10,)))]
+    found += by_recipe([task + memory for task in ("s3", "shuffle-2", *six) for memory in others], seeds[0])
+    found += by_recipe([task + memory for task in rest for memory in MEMORIES], seeds[0])
+    for seed in seeds[1:]:
+        found += by_recipe([task + memory for task in (*six, "s3") for memory in others], seed)
+        found += by_recipe([task + memory for task in rest for memory in MEMORIES], seed)
+    found += by_recipe(["s5", "s5-lstm", *(f"a5{memory}" for memory in others)], seeds[0])
+    found += counting_2(None)[len(counting_2((10,))) :]
+    for seed in seeds[1:]:
+        found += by_recipe([*(f"shuffle-2{memory}" for memory in others), "a5-srwm", "a5-lstm"], seed)
     return found
 
 

@@ -125,6 +125,16 @@ def slim(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: content[name] for name in kept}, "runs": runs}
 
 
+def _lines(contents: Sequence[Mapping[str, Any]]) -> str:
+    """JSON with a line for each run."""
+    parts = []
+    for content in contents:
+        about = json.dumps({name: value for name, value in content.items() if name != "runs"})
+        runs = ",\n  ".join(json.dumps(run) for run in content["runs"])
+        parts.append(f'{about[:-1]}, "runs": [\n  {runs}\n]}}')
+    return "[" + ",\n".join(parts) + "]"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Show what was asked for, and return the exit status."""
     parser = argparse.ArgumentParser(description="Tables and pictures of state tracking.")
@@ -145,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.pictures:
         draw(runs, options.pictures)
     if options.json:
-        options.json.write_text(json.dumps([slim(content) for content in contents], indent=1) + "\n")
+        options.json.write_text(_lines([slim(content) for content in contents]) + "\n")
     return 0
 
 

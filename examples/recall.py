@@ -5,7 +5,7 @@ pair is drawn at random while the stream runs, and another takes its place whene
 about the answers can be learnt beforehand: a layer has to write each pair into itself as it goes by, over the old one.
 
 Two layers are trained on the same data: `SelfReferentialLinear`, and in its place `torch.nn.Linear` with as many inputs
-and outputs. The second has nowhere to keep a pair, so it stays at chance, however long it is trained.
+and outputs. The second has nowhere to keep a pair, so it stays at chance level, however long it is trained.
 
     python examples/recall.py --help
 """

@@ -3,6 +3,7 @@
 Where there is no CUDA device, the Triton kernels run on the CPU in Triton's interpreter.
 """
 
+import logging
 import os
 import subprocess
 import sys
@@ -26,6 +27,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers share the cores; threads of several of them would spend their time waiting for each other.
     torch.set_num_threads(1)
 
+
+# Whether kernels take long to compile depends on the machine: only the test of what is then logged listens to it.
+logging.getLogger("srwm.ops._cpu.notice").propagate = False
 
 # The same examples every time and everywhere, however long one takes.
 hypothesis.settings.register_profile("srwm", derandomize=True, database=None, deadline=None)

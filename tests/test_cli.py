@@ -1,5 +1,6 @@
 """The command line: what it prints and how it exits."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -147,7 +148,7 @@ def test_options_are_not_abbreviated(capsys):
 def report():
     check = doctor.Check("self_referential", "cpu", "reference", True, "error 1e-07 forward, 1e-07 gradient")
     device = doctor.Device("cpu", "two cores", ("cpu", "reference"))
-    return doctor.Report({"torch": "2.13.0", "triton": None}, (device,), (check,))
+    return doctor.DoctorReport({"torch": "2.13.0", "triton": None}, (device,), (check,))
 
 
 def test_doctor_finds_every_backend_right(capsys):
@@ -172,8 +173,9 @@ def test_doctor_exits_1_when_a_backend_is_wrong(capsys, monkeypatch):
         y, state = doctor_self_referential(*args, **kwargs)
         return (y + 1 if kwargs["backend"] == "cpu" else y), state
 
-    doctor_self_referential = doctor.self_referential
-    monkeypatch.setattr(doctor, "self_referential", one_off)
+    package = importlib.import_module("srwm.ops.self_referential")
+    doctor_self_referential = package.self_referential
+    monkeypatch.setattr(package, "self_referential", one_off)
     status, out, _ = run(["doctor", "--json"], capsys)
     wrong = [check for check in json.loads(out)["checks"] if not check["ok"]]
     assert status == 1
@@ -184,7 +186,7 @@ def test_doctor_names_the_error_of_a_backend_that_raises(capsys, monkeypatch):
     def broken(*args, **kwargs):
         raise OSError("no such library")
 
-    monkeypatch.setattr(doctor, "delta_rule", broken)
+    monkeypatch.setattr(importlib.import_module("srwm.ops.delta_rule"), "delta_rule", broken)
     check = doctor._check("delta_rule", "cpu", "reference")
     assert not check.ok
     assert check.detail == "OSError: no such library"
@@ -195,7 +197,7 @@ def test_doctor_counts_nan_as_wrong(monkeypatch):
         nan = 1.0 if q.dtype.itemsize == 8 else float("nan")
         return q * nan, state * nan + sum(x.sum() for x in (k, v, beta))
 
-    monkeypatch.setattr(doctor, "delta_rule", undefined)
+    monkeypatch.setattr(importlib.import_module("srwm.ops.delta_rule"), "delta_rule", undefined)
     assert not doctor._check("delta_rule", "cpu", "reference").ok
 
 

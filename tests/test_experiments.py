@@ -36,12 +36,12 @@ def test_the_kind_in_a_folder_is_found_or_said_to_be_unknown(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"kind": "sequential"}))
     assert experiment_in(tmp_path) is experiments()["sequential"]
     (tmp_path / "config.json").write_text(json.dumps({"kind": "cooking"}))
-    with pytest.raises(InputError, match="is of kind 'cooking'; this version of srwm knows few-shot, sequential"):
+    with pytest.raises(InputError, match="experiment='cooking'; this version of srwm knows few-shot, sequential"):
         experiment_in(tmp_path)
 
 
 def test_only_options_that_were_given_are_refused():
-    options = EvaluateOptions(shots=1)
-    options.refuse(("source", "sets"), "is not for this")
-    with pytest.raises(InputError, match="--shots is not for this"):
-        options.refuse(("source", "shots"), "is not for this")
+    options = EvaluateOptions(episodes=1)
+    options.refuse(("split", "sets"), "is not for this")
+    with pytest.raises(InputError, match="--episodes is not for this"):
+        options.refuse(("split", "episodes"), "is not for this")

@@ -1,6 +1,6 @@
 """Self-referential weight matrices: networks that modify their own weights while they run.
 
-The rooms: `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
+`srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
 experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
 `srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, and

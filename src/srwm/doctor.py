@@ -1,6 +1,7 @@
 """What `srwm doctor` finds out: versions, devices, and whether every backend that can run here is right."""
 
 import dataclasses
+import importlib
 import importlib.metadata
 import json
 import math
@@ -8,7 +9,6 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from rich.console import Console
@@ -16,7 +16,11 @@ from rich.table import Table
 from torch import Tensor
 
 import srwm
-from srwm.ops import Backend, available_backends, delta_rule, self_referential
+import srwm.ops
+from srwm.ops import available_backends
+
+OPERATORS = tuple(name for name in srwm.ops.__all__ if name not in ("Backend", "available_backends"))
+"""Each has a package of its name with `sample_inputs`."""
 
 PACKAGES = ("torch", "numpy", "numba", "triton", "matplotlib", "fla-core")
 
@@ -45,7 +49,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """All that was found out."""
 
     versions: dict[str, str | None]
@@ -58,24 +62,24 @@ class Report:
         return all(check.ok for check in self.checks)
 
 
-def examine() -> Report:
+def examine() -> DoctorReport:
     """Look at this installation and check its backends."""
     devices = _devices()
     checks = tuple(
         _check(operator, device.name, backend)
         for device in devices
         for backend in device.backends
-        for operator in _OPERATORS
+        for operator in OPERATORS
     )
-    return Report(_versions(), devices, checks)
+    return DoctorReport(_versions(), devices, checks)
 
 
-def print_json(report: Report) -> None:
+def print_json(report: DoctorReport) -> None:
     """Print the report as one JSON object."""
     sys.stdout.write(json.dumps({**dataclasses.asdict(report), "healthy": report.healthy}, indent=2) + "\n")
 
 
-def print_tables(report: Report) -> None:
+def print_tables(report: DoctorReport) -> None:
     """Print the report for a person."""
     console = Console()
     versions = Table("package", "version", title="Versions", title_justify="left")
@@ -124,10 +128,10 @@ def _check(operator: str, device: str, backend: str) -> Check:
 
 def _errors(operator: str, device: str, backend: str) -> tuple[float, float]:
     """Give the largest relative RMS error of the outputs and of the gradients of a float32 run."""
-    make_inputs, run = _OPERATORS[operator]
-    inputs = make_inputs()
+    package = importlib.import_module(f"srwm.ops.{operator}")
+    run, inputs = getattr(package, operator), package.sample_inputs(torch.Generator().manual_seed(0))
     wanted = _outputs_and_gradients(run, [x.double() for x in inputs], "reference")
-    came = _outputs_and_gradients(run, [x.to(device) for x in inputs], cast(Backend, backend))
+    came = _outputs_and_gradients(run, [x.to(device) for x in inputs], backend)
     errors = [
         ((a.cpu().double() - b).square().mean() / b.square().mean()).sqrt().item()
         for a, b in zip(came, wanted, strict=True)
@@ -138,46 +142,13 @@ def _errors(operator: str, device: str, backend: str) -> tuple[float, float]:
 
 
 def _outputs_and_gradients(
-    run: Callable[[list[Tensor], Backend], tuple[Tensor, Tensor]], inputs: list[Tensor], backend: Backend
+    run: Callable[..., tuple[Tensor, Tensor]], inputs: list[Tensor], backend: str
 ) -> list[Tensor]:
     leaves = [x.detach().clone().requires_grad_() for x in inputs]
-    y, state = run(leaves, backend)
+    y, state = run(*leaves, backend=backend)
     # Non-linear, and different at every place, so that no error can hide in a sum.
     loss = sum(
         (out.sin() * torch.arange(out.numel(), device=out.device).view_as(out).cos()).sum() for out in (y, state)
     )
     assert isinstance(loss, Tensor)
     return [y.detach(), state.detach(), *torch.autograd.grad(loss, leaves)]
-
-
-def _self_referential_inputs() -> list[Tensor]:
-    rng = torch.Generator().manual_seed(0)
-    b, t, h, d, out = 2, 7, 2, 5, 3
-    shapes = [(b, t, h, d), (h, d, out + 2 * d + 4), (b, h, d, out + 2 * d + 4)]
-    return [torch.randn(shape, generator=rng) for shape in shapes]
-
-
-def _run_self_referential(inputs: list[Tensor], backend: Backend) -> tuple[Tensor, Tensor]:
-    x, weight, state = inputs
-    return self_referential(x, weight, state, backend=backend)
-
-
-def _delta_rule_inputs() -> list[Tensor]:
-    rng = torch.Generator().manual_seed(0)
-    b, t, h, d, e = 2, 7, 2, 5, 3
-    q, k, v, state = (
-        torch.randn(shape, generator=rng) for shape in [(b, t, h, d), (b, t, h, d), (b, t, h, e), (b, h, d, e)]
-    )
-    beta = torch.rand(b, t, h, generator=rng)
-    return [q.softmax(dim=-1), k.softmax(dim=-1), v, beta, state]
-
-
-def _run_delta_rule(inputs: list[Tensor], backend: Backend) -> tuple[Tensor, Tensor]:
-    q, k, v, beta, state = inputs
-    return delta_rule(q, k, v, beta, state, backend=backend)
-
-
-_OPERATORS: dict[str, tuple[Callable[[], list[Tensor]], Callable[[list[Tensor], Backend], tuple[Tensor, Tensor]]]] = {
-    "self_referential": (_self_referential_inputs, _run_self_referential),
-    "delta_rule": (_delta_rule_inputs, _run_delta_rule),
-}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from srwm.bench import _measure, _training
-from srwm.bench.fewshot import bench_fewshot
+from srwm.bench.fewshot import FEW_SHOT
 from srwm.cli import main
 from srwm.errors import InputError
 
@@ -35,7 +35,7 @@ def _as_torch_was():
 
 def test_each_recipe_is_timed_on_images_of_its_own_size(tmp_path, capsys):
     names = ["omniglot-1shot", "fc100-5shot", "omniglot-1shot-lstm"]
-    assert bench_fewshot(names, "cpu", TINY, tmp_path / "fewshot.json", budget_s=0.0) == 0
+    assert FEW_SHOT.run(names, "cpu", TINY, tmp_path / "fewshot.json", budget_s=0.0) == 0
     found = json.loads((tmp_path / "fewshot.json").read_text())
     assert [row["recipe"] for row in found["rows"]] == names
     assert [row["items_per_step"] for row in found["rows"]] == [2 * 6, 2 * 26, 2 * 6]
@@ -64,12 +64,12 @@ def test_the_command_hands_its_options_on(tmp_path, capsys, monkeypatch):
 def test_a_source_of_unknown_size_gets_a_sentence_unless_the_size_is_set(capsys):
     settings = [*TINY, "task.source=folder:somewhere"]
     with pytest.raises(InputError, match=r"set task\.channels and task\.image_size"):
-        bench_fewshot(["omniglot-1shot"], "cpu", settings, None, budget_s=0.0)
+        FEW_SHOT.run(["omniglot-1shot"], "cpu", settings, None, budget_s=0.0)
     settings += ["task.channels=1", "task.image_size=16"]
-    assert bench_fewshot(["omniglot-1shot"], "cpu", settings, None, budget_s=0.0) == 0
+    assert FEW_SHOT.run(["omniglot-1shot"], "cpu", settings, None, budget_s=0.0) == 0
     assert "omniglot-1shot" in capsys.readouterr().out
 
 
 def test_a_key_that_is_wrong_gets_a_sentence():
     with pytest.raises(InputError, match=r"did you mean 'model\.hidden_size'"):
-        bench_fewshot(["omniglot-1shot"], "cpu", ["model.hiden_size=8"], None, budget_s=0.0)
+        FEW_SHOT.run(["omniglot-1shot"], "cpu", ["model.hiden_size=8"], None, budget_s=0.0)

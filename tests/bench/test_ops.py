@@ -113,7 +113,7 @@ def test_what_fla_refuses_to_run_is_told_and_not_timed(
     refusal = ops._refusal(refuse)
     assert refusal == "this version of Triton [is too old]"
     case = ops.Case("gated_delta_rule", 2, 1, 3, 4)
-    row = ops.Row(case, "triton", 1.0, 2.0, None, None, 3.0, None, 1, 1, refusal)
+    row = ops.OperatorRow(case, "triton", 1.0, 2.0, None, None, 3.0, None, 1, 1, refusal)
     assert row.of_fla() is None
     ops._print(Console(width=200), [row, row], ops._environment(torch.device("cpu")))
     assert capsys.readouterr().out.count("it said: this version of Triton [is too old]") == 1

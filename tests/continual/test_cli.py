@@ -114,7 +114,7 @@ def test_options_that_do_not_fit_get_a_sentence(trained, capsys, options, senten
 @pytest.mark.parametrize("option", [("--tasks", 2), ("--learner", "nearest-mean"), ("--picture", "x.png")])
 def test_other_models_take_no_tasks(capsys, name, option):
     status, _, err = run(["evaluate", name, *option], capsys)
-    assert (status, f"{option[0]} is for continual learning" in err) == (2, True)
+    assert (status, f"{option[0]} is for continual models" in err) == (2, True)
 
 
 def test_a_report_says_what_is_still_known(trained, tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 from srwm.demo import app as demo_app
 from srwm.demo import create_app
 from srwm.demo.bounds import Busy, Slots, Worker
-from srwm.demo.learner import Learner
+from srwm.demo.learner import DrawingLearner
 from srwm.demo.session import MAX_WAITING
 
 from .asgi import HOST, JSON, scope_of, send
@@ -75,8 +75,8 @@ def test_a_worker_computes_in_one_thread_and_in_order():
 
 
 def test_while_one_drawing_is_computed_others_are_answered(monkeypatch):
-    gate, plain = Gate(), Learner.features
-    monkeypatch.setattr(Learner, "features", lambda self, image: (gate(), plain(self, image))[1])
+    gate, plain = Gate(), DrawingLearner.features
+    monkeypatch.setattr(DrawingLearner, "features", lambda self, image: (gate(), plain(self, image))[1])
 
     async def run():
         app = new_app()
@@ -134,8 +134,8 @@ def test_of_too_many_pictures_those_that_come_last_are_refused_and_one_is_read_a
 
 
 def test_of_too_many_drawings_those_that_come_last_are_refused_and_change_nothing(monkeypatch):
-    gate, plain = Gate(), Learner.features
-    monkeypatch.setattr(Learner, "features", lambda self, image: (gate(), plain(self, image))[1])
+    gate, plain = Gate(), DrawingLearner.features
+    monkeypatch.setattr(DrawingLearner, "features", lambda self, image: (gate(), plain(self, image))[1])
     monkeypatch.setattr(demo_app, "_MOST_WAITING", 4)
 
     async def run():
@@ -155,8 +155,8 @@ def test_of_too_many_drawings_those_that_come_last_are_refused_and_change_nothin
 
 
 def test_one_page_cannot_take_the_places_of_all_others(monkeypatch):
-    gate, plain = Gate(), Learner.features
-    monkeypatch.setattr(Learner, "features", lambda self, image: (gate(), plain(self, image))[1])
+    gate, plain = Gate(), DrawingLearner.features
+    monkeypatch.setattr(DrawingLearner, "features", lambda self, image: (gate(), plain(self, image))[1])
 
     async def run():
         app = new_app()

@@ -91,7 +91,7 @@ def test_where_there_is_no_model_of_streams_it_says_so_and_leaves_the_tab_out(
     monkeypatch.setattr("srwm.runs.shipped.SHIPPED", tmp_path)
     assert main(["demo", str(exported), "--port", "0"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("The tab of the endless stream is left out: there is no model 'strokes-stream'")
+    assert out.startswith("The tab of the unbounded stream is left out: there is no model 'strokes-stream'")
     assert out.splitlines()[0].endswith(". Name a model of streams with --stream.")
     assert stream_of(served[0]) is None
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from srwm.demo.drawing import LOOKS, draw_image
-from srwm.demo.learner import Layer, Learner, Moment
+from srwm.demo.learner import DrawingLearner, Layer, Moment
 from srwm.demo.session import Session
 from srwm.demo.views import model_view, moment_view
 from srwm.errors import RunError
@@ -35,7 +35,7 @@ def taught(learner, labels=(0, 1, 2, 3, 4)):
 
 def test_steps_and_answers_are_those_of_the_model():
     model = small_model()
-    learner = Learner(model)
+    learner = DrawingLearner(model)
     state = model.learn(stacked(images()), torch.arange(5))
     end = taught(learner)[-1]
     for mine, wanted in zip(end.state.layers, state.layers, strict=True):
@@ -46,7 +46,7 @@ def test_steps_and_answers_are_those_of_the_model():
 
 
 def test_what_was_taught_changes_the_answer_but_not_the_one_with_self_modification_off():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     features = learner.features(images()[2])
     before, after = (learner.answer(features, moment) for moment in (learner.start, taught(learner)[-1]))
     assert before.on == before.off == after.off
@@ -54,7 +54,7 @@ def test_what_was_taught_changes_the_answer_but_not_the_one_with_self_modificati
 
 
 def test_changes_are_those_of_the_state():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     for moment in taught(learner)[1:]:
         for layer, state in zip(moment.layers, moment.state.layers, strict=True):
             assert torch.equal(layer.change, state.change[0])
@@ -70,7 +70,7 @@ GATED = {"forget_gates": 2, "key_map": "l2", "forget_bias": -1.0, "forget_max": 
 def test_rates_are_those_by_which_the_matrices_change(options):
     """With these rates and no others, the rule of the paper leads from one moment to the next."""
     model = small_model(memory_options=options)
-    learner = Learner(model)
+    learner = DrawingLearner(model)
     inputs = []
     matrix = learner.matrices[0]
     matrix.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
@@ -98,7 +98,7 @@ def test_rates_are_those_by_which_the_matrices_change(options):
 
 
 def test_the_page_is_told_what_gates_keep():
-    learner = Learner(small_model(memory_options=GATED))
+    learner = DrawingLearner(small_model(memory_options=GATED))
     described = model_view("gated", learner, LOOKS["strokes"])["layers"]
     assert described == [{"heads": 2, "rows": 8, "columns": [8, 8, 8, 4, 2], "keeps_least": 0.5}] * 2
     moments = taught(learner)
@@ -106,12 +106,12 @@ def test_the_page_is_told_what_gates_keep():
     for layer, shown in zip(moments[-1].layers, moment_view(moments[-1]), strict=True):
         np.testing.assert_allclose(shown["kept"], layer.kept.numpy(), atol=1e-6)
         assert layer.kept.shape == (2, 2)
-    plain = taught(Learner(small_model()))[-1]
+    plain = taught(DrawingLearner(small_model()))[-1]
     assert [shown["kept"] for shown in moment_view(plain)] == [None] * 2
 
 
 def test_a_drawing_without_a_label_changes_the_matrices_too():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     features = learner.features(images()[0])
     unknown, known = (learner.step(features, label, learner.start) for label in (None, 3))
     assert unknown.layers[0].change.any()
@@ -119,7 +119,7 @@ def test_a_drawing_without_a_label_changes_the_matrices_too():
 
 
 def test_steps_leave_the_moment_before_as_it_was():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     moments = taught(learner)
     copies = [[layer.change.clone() for layer in moment.layers] for moment in moments]
     learner.step(learner.features(images()[0]), 0, moments[2])
@@ -128,7 +128,7 @@ def test_steps_leave_the_moment_before_as_it_was():
 
 
 def test_matrices_that_are_no_longer_finite_are_refused():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     start = learner.step(learner.features(images()[0]), 0, learner.start)
     broken = start.state.layers[0]._replace(change=torch.full_like(start.state.layers[0].change, torch.inf))
     moment = Moment(start.state._replace(layers=(broken, *start.state.layers[1:])), start.layers)
@@ -138,7 +138,7 @@ def test_matrices_that_are_no_longer_finite_are_refused():
 
 @pytest.mark.parametrize("memory", ["fake_srwm", "lstm", "sr_deltanet"])
 def test_other_memories_work_too(memory):
-    learner = Learner(small_model(memory=memory))
+    learner = DrawingLearner(small_model(memory=memory))
     session = Session(learner)
     for label, image in enumerate(images()):
         session.teach(label, image)
@@ -148,13 +148,13 @@ def test_other_memories_work_too(memory):
 
 
 def test_hooks_are_gone_after_a_step():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     taught(learner)
     assert [len(matrix._forward_hooks) for matrix in learner.matrices] == [0, 0]
 
 
 def test_states_are_kept_in_single_precision():
-    learner = Learner(small_model())
+    learner = DrawingLearner(small_model())
     layer: Layer = taught(learner)[-1].layers[0]
     assert layer.change.dtype == state_dtype(learner.matrices[0].weight) == torch.float32
     assert learner.moment_bytes() == sum(2 * each.change.nbytes for each in learner.start.layers)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from srwm.demo.bounds import Busy
 from srwm.demo.drawing import LOOKS, draw_image
-from srwm.demo.learner import Learner
+from srwm.demo.learner import DrawingLearner
 from srwm.demo.session import MAX_EXAMPLES, MAX_TASKS, Session, Sessions, class_names
 from srwm.errors import InputError
 
 from .small import SHAPE, STROKES, WAYS, small_model
 
-LEARNER = Learner(small_model())
+LEARNER = DrawingLearner(small_model())
 IMAGES = [draw_image(strokes, LOOKS["strokes"], SHAPE) for strokes in STROKES]
 
 
@@ -177,9 +177,9 @@ def test_a_session_is_blank_until_something_is_done_in_it_and_after_a_reset(chan
 
 def test_sessions_of_large_models_are_fewer(monkeypatch):
     assert Sessions(LEARNER).limit == 32
-    monkeypatch.setattr(Learner, "moment_bytes", lambda self: 2**20)
+    monkeypatch.setattr(DrawingLearner, "moment_bytes", lambda self: 2**20)
     assert Sessions(LEARNER).limit == 4
-    monkeypatch.setattr(Learner, "moment_bytes", lambda self: 2**30)
+    monkeypatch.setattr(DrawingLearner, "moment_bytes", lambda self: 2**30)
     assert Sessions(LEARNER).limit == 1
 
 

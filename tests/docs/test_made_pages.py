@@ -115,6 +115,6 @@ def test_the_reference_has_every_public_name_of_the_layers():
     assert {name.removeprefix("srwm.nn.") for name in NAMED if name.startswith("srwm.nn.")} == set(srwm.nn.__all__)
 
 
-def test_the_reference_has_every_room():
-    rooms = {path.parent.name for path in (ROOT / "src" / "srwm").glob("*/__init__.py")}
-    assert {f"srwm.{room}" for room in rooms - {"bench", "cli", "demo"}} - NAMED == set()
+def test_the_reference_has_every_package():
+    packages = {path.parent.name for path in (ROOT / "src" / "srwm").glob("*/__init__.py")}
+    assert {f"srwm.{package}" for package in packages - {"bench", "cli", "demo"}} - NAMED == set()

@@ -30,8 +30,9 @@ def test_it_has_curves_and_pictures_and_names_no_place_of_a_machine():
 def test_the_report_of_the_papers_recipe_has_the_figures_of_the_results():
     page = (DOCS / "results" / f"{NAME}-paper.html").read_text(encoding="utf-8")
     results = (DOCS / "results" / "few-shot.md").read_text(encoding="utf-8")
-    row = re.search(rf"`(srwm train {NAME} --seed 5) .*\*\*([\d.]+)% ± ([\d.]+)%\*\*", results)
-    assert f"{float(row[2]):.1f}% ± {float(row[3]):.1f}" in page
+    assert re.search(rf"^srwm train {NAME} .*--seed 5 ", results, re.MULTILINE)
+    row = re.search(r"^\| SRWM[^|]*\| 5 \|.*\*\*([\d.]+)% ± ([\d.]+)%\*\*", results, re.MULTILINE)
+    assert f"{float(row[1]):.1f}% ± {float(row[2]):.1f}" in page
     command = re.search(r"srwm train[^<]*", page)[0]
     assert command.startswith(f"srwm train {NAME} ")
     assert command.endswith(" --seed 5")

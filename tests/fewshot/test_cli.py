@@ -256,8 +256,8 @@ def test_evaluate_takes_other_splits_shots_and_sources(trained, images, tmp_path
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--sets", "0"], "0 sets of 16000 episodes; expected at least one of each"),
-        (["--episodes", "-1"], "5 sets of -1 episodes; expected at least one of each"),
+        (["--sets", "0"], "--sets 0; expected at least 1"),
+        (["--episodes", "-1"], "--episodes -1; expected at least 1"),
         (["--shots", "0"], "--shots 0; expected at least 1"),
         (["--shots", "-1"], "--shots -1; expected at least 1"),
         (["--shots", "4"], "4 to learn from and 1 to ask for need 5"),

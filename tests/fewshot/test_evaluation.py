@@ -9,7 +9,7 @@ from srwm.data import ImageSet, draw_episodes
 from srwm.errors import InputError
 from srwm.fewshot import TaskConfig, evaluate
 from srwm.fewshot import evaluation as module
-from srwm.fewshot.evaluation import accuracy_by_shots, embed, right_answers, summarise
+from srwm.fewshot.evaluation import accuracy_by_shots, correct_answers, embed, summarise
 from srwm.runs import devices
 from srwm.supervised.network import to_unit
 
@@ -105,7 +105,7 @@ def test_sets_and_seeds_draw_other_episodes_and_the_same_ones_again():
     network, images = model(), image_set()
     features = embed(network, images)
     one, two, other, again = (
-        right_answers(network, images, features, TASK, episodes=200, seed=seed, stream=stream)
+        correct_answers(network, images, features, TASK, episodes=200, seed=seed, stream=stream)
         for seed, stream in ((0, 2), (0, 3), (1, 2), (0, 2))
     )
     assert torch.equal(one, again)
@@ -134,7 +134,7 @@ def test_accuracy_by_shots_asks_for_each_number_of_images():
     features = embed(network, images)
     for shots, accuracy in zip((1, 3), found, strict=True):
         task = TaskConfig(ways=3, shots=shots)
-        right = right_answers(network, images, features, task, episodes=50, seed=0, stream=100 + shots)
+        right = correct_answers(network, images, features, task, episodes=50, seed=0, stream=100 + shots)
         assert accuracy == right.mean().item()
 
 

@@ -91,12 +91,12 @@ def test_each_step_takes_the_rate_of_the_schedule():
     one = trainer(optimizer={"schedule": "noam", "warmup_steps": 3})
     for step in (0, 2, 5, 64, 130):
         one.train_step(step)
-        assert abs(float(one._rate) - one._rate_of(step)) < 1e-7
+        assert abs(float(one.optimizer.rate_on_device) - one.optimizer.rate(step)) < 1e-7
 
 
 def test_validation_is_that_of_the_cpu():
     one, other = (trainer(device, train={"precision": "float32"}) for device in (DEVICE, CPU))
-    assert abs(one.validate(0)["validation/accuracy"] - other.validate(0)["validation/accuracy"]) < 0.11
+    assert abs(one.validate()["validation/accuracy"] - other.validate()["validation/accuracy"]) < 0.11
 
 
 def test_a_weight_that_is_nan_stops_the_run_and_moves_no_other():

@@ -10,13 +10,12 @@ import safetensors.torch
 import torch
 
 import srwm
+from runs.looping import run_loop
 from srwm.errors import InputError
 from srwm.fewshot import export_model, load_model, shipped_models
-from srwm.fewshot.experiment import evaluate_model
+from srwm.fewshot.experiment import FEW_SHOT, FewShotEvaluateOptions
 from srwm.fewshot.training_run import loop_options
 from srwm.runs import shipped
-from srwm.runs.experiment import EvaluateOptions
-from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
 
 from .tiny import assert_equal_weights, config, model, pictures, trainer, weights
@@ -233,5 +232,5 @@ def test_a_folder_that_is_no_model_gets_a_sentence(tmp_path):
 def test_shots_that_a_recipe_cannot_have_are_refused_in_a_test(tmp_path):
     network = model(task={"rotate_support": True, "queries": 3})
     export_model(network, tmp_path / "model", half=False, measured={}, card="")
-    with pytest.raises(InputError, match="model cannot be tested on such episodes: queries=3 cannot take turns"):
-        evaluate_model(str(tmp_path / "model"), EvaluateOptions(shots=2, device="cpu"))
+    with pytest.raises(InputError, match="model cannot be tested on such episodes: queries=3 cannot rotate"):
+        FEW_SHOT.evaluate(str(tmp_path / "model"), FewShotEvaluateOptions(shots=2, device="cpu"))

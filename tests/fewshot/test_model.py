@@ -134,8 +134,25 @@ def test_bytes_and_floats_and_grey_images_without_channels_are_the_same():
     wanted = network.predict(images, network.learn(images, labels))
     for form in (images.float() / 255, images[:, 0], images[:, 0].float() / 255, (images.double() / 255).float()):
         assert torch.equal(network.predict(form, network.learn(form, labels)), wanted)
-    batch = images[None, :, 0].repeat(2, 1, 1, 1)
+    batch = images[None].repeat(2, 1, 1, 1, 1)
     assert torch.allclose(network.predict(batch, network.learn(batch, labels.repeat(2, 1)))[1], wanted, atol=1e-6)
+
+
+def test_of_several_learners_images_have_their_channels():
+    """[b, n, h, w] with n = 1 would look like [n, 1, h, w]: it is never taken for the first of the two."""
+    network, images = model(), pictures(3, 2)[:, 0]
+    with pytest.raises(
+        ValueError, match=r"shape \[2, 3, 16, 16\]; expected \[n, h, w\], \[n, c, h, w\] or \[b, n, c, h, w\]"
+    ):
+        network.predict(images[None, :, 0].repeat(2, 1, 1, 1))
+    state = network.learn(images[:, None], torch.tensor([[0], [1], [2]]))
+    assert network.predict(images[:, None], state).shape == (3, 1, 3)
+    with pytest.raises(
+        ValueError, match=r"are for 1 learners and the state is of 3; expected \[b, n, c, h, w\] with b = 3"
+    ):
+        network.predict(images, state)
+    with pytest.raises(ValueError, match="are for 1 learners and the state is of 3"):
+        network.learn(images, torch.tensor([0, 1, 2]), state)
 
 
 def test_a_single_grey_image_needs_no_channel_axis():
@@ -164,7 +181,8 @@ def test_colour_images_are_learnt_from():
 @pytest.mark.parametrize("shape", [(), (5,), (16, 16), (2, 1, 17, 16), (2, 3, 16, 17), (1, 1, 1, 1, 16, 16)])
 def test_images_of_another_shape_get_a_sentence(shape):
     with pytest.raises(
-        ValueError, match=r"images have shape .*; expected \[n, c, h, w\] or \[b, n, c, h, w\] with c, h, w = 1"
+        ValueError,
+        match=r"images have shape .*; expected \[n, h, w\], \[n, c, h, w\] or \[b, n, c, h, w\] with c, h, w = 1",
     ):
         model().predict(torch.zeros(shape))
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from runs.looping import run_loop
 from srwm.data import ImageSet, draw_episodes
 from srwm.errors import InputError
 from srwm.fewshot import FewShotTrainer
@@ -13,11 +14,11 @@ from srwm.fewshot import trainer as module
 from srwm.fewshot.training_run import loop_options
 from srwm.runs.checkpoint import latest_checkpoint
 from srwm.runs.gradient_watch import NonFiniteError
-from srwm.runs.loop import Trainer, run_loop
+from srwm.runs.loop import Checkpointed
 from srwm.runs.metrics import read_metrics
 from srwm.runs.processes import Processes
 from srwm.runs.run_folder import RunFolder
-from srwm.supervised.cuda_graph_trainer import AHEAD
+from srwm.supervised.batches import AHEAD
 from srwm.supervised.network import to_unit
 
 from .tiny import CPU, assert_equal_weights, config, image_set, trainer, weights
@@ -64,7 +65,7 @@ def scores_of(one, drawn):
 
 
 def test_it_keeps_the_contract_of_the_loop():
-    assert isinstance(trainer(), Trainer)
+    assert isinstance(trainer(), Checkpointed)
 
 
 @pytest.mark.usefixtures("as_installed")
@@ -152,7 +153,7 @@ def test_the_metric_loss_is_added_by_its_weight():
 
 
 def test_queries_that_cannot_take_turns_are_refused():
-    with pytest.raises(ValueError, match=r"queries=4 cannot take turns .* choose a multiple of 3"):
+    with pytest.raises(ValueError, match=r"queries=4 cannot rotate .* choose a multiple of 3"):
         trainer(task={"rotate_support": True, "queries": 4})
 
 
@@ -195,7 +196,7 @@ def test_episodes_depend_on_the_number_of_the_step_alone():
     for step in (0, 63, 64, 130, 5):
         one.train_step(step)
         at = step % AHEAD
-        for field, wanted in zip(one._ahead, episodes(one, step), strict=True):
+        for field, wanted in zip(one.batches.fields, episodes(one, step), strict=True):
             assert torch.equal(field[at], wanted)
 
 
@@ -205,9 +206,9 @@ def test_validation_changes_nothing_that_follows():
     other = trainer(**options)
     for step in range(3):
         other.train_step(step)
-        other.validate(step)
+        other.validate()
     assert_equal_weights(weights(one.model), weights(other.model))
-    assert other.validate(3) == other.validate(900)
+    assert other.validate() == other.validate()
 
 
 @pytest.mark.parametrize("schedule", ["constant", "noam", "cosine"])
@@ -215,9 +216,9 @@ def test_each_step_takes_the_rate_of_the_schedule(schedule):
     one = trainer(optimizer={"schedule": schedule, "warmup_steps": 2})
     for step in (0, 1, 5):
         one.train_step(step)
-        (group,) = one.optimizer.param_groups
-        assert group["lr"] == one._rate_of(step)
-        assert one._rates[step] == pytest.approx(one._rate_of(step))
+        (group,) = one.optimizer.adam.param_groups
+        assert group["lr"] == one.optimizer.rate(step)
+        assert one.optimizer.rates[step] == pytest.approx(one.optimizer.rate(step))
     assert (group["betas"], group["eps"], group["weight_decay"]) == ((0.9, 0.995), 1e-9, 0)
 
 
@@ -228,7 +229,7 @@ def gradients(one, step=0):
     def look():
         seen.update({name: p.grad.clone() for name, p in one.model.named_parameters() if p.grad is not None})
 
-    one.optimizer.step = look
+    one.optimizer.adam.step = look
     one.train_step(step)
     return seen
 
@@ -267,7 +268,7 @@ def test_clipping_is_that_of_torch(norm):
 
 def test_augmentation_is_for_training_alone():
     plain, changed = (trainer(task={"augment": strength}) for strength in (0.0, 1.0))
-    assert plain.validate(0) == changed.validate(0)
+    assert plain.validate() == changed.validate()
     plain.train_step(0)
     changed.train_step(0)
     assert plain.metrics()["train/loss"] != changed.metrics()["train/loss"]
@@ -282,9 +283,10 @@ def test_precision_is_for_a_gpu_alone():
 def test_each_process_takes_its_rows_of_every_part_of_the_batch_of_one(grad_accum_steps):
     wanted = config(train={"grad_accum_steps": grad_accum_steps})
     shares = [
-        FewShotTrainer(wanted, image_set(), image_set(seed=1), CPU, Processes(rank, 2))._ahead for rank in range(2)
+        FewShotTrainer(wanted, image_set(), image_set(seed=1), CPU, Processes(rank, 2)).batches.fields
+        for rank in range(2)
     ]
-    for whole, *of_process in zip(trainer()._ahead, *shares, strict=True):
+    for whole, *of_process in zip(trainer().batches.fields, *shares, strict=True):
         parts = zip(*(share.chunk(grad_accum_steps, dim=1) for share in of_process), strict=True)
         assert torch.equal(torch.cat([torch.cat(part, dim=1) for part in parts], dim=1), whole)
 
@@ -331,7 +333,7 @@ def test_a_run_still_at_chance_is_told_of():
     one = trainer(train={"total_steps": 300_000})
     at_chance, beyond = {"validation/accuracy": 0.36}, {"validation/accuracy": 0.5}
     assert one.notice(4999, at_chance) is None
-    assert "still at chance after 5,000 steps" in one.notice(5000, at_chance)
+    assert "plateau at chance level after 5,000 steps" in one.notice(5000, at_chance)
     assert one.notice(5000, at_chance) == one.notice(7000, at_chance)
     assert one.notice(9000, beyond) is None
     assert one.notice(9000, {"train/loss": 1.0}) is None

@@ -14,9 +14,9 @@ from sequential import tiny as tiny_streams
 from srwm.cli import main
 from srwm.errors import InputError
 from srwm.fewshot import export_model, load_model, train_run
-from srwm.fewshot.inspection import watch_few_shot
+from srwm.fewshot.inspection import FewShotInspectOptions, inspect_few_shot
 from srwm.inspect import Inspection
-from srwm.inspect.inspected import WatchOptions, margin
+from srwm.inspect.inspected import margin
 from srwm.inspect.past_plot import plot_past
 from srwm.runs.run_folder import RunFolder
 from srwm.sequential import export_stream_model
@@ -55,10 +55,10 @@ def run(argv, capsys):
     return status, captured.out, captured.err
 
 
-def test_a_few_shot_model_is_watched_measured_and_drawn(few_shot, tmp_path, capsys):
+def test_a_few_shot_model_is_inspected_measured_and_drawn(few_shot, tmp_path, capsys):
     status, out, _ = run([few_shot, "--out", tmp_path / "out", "--film", "--paper-band", "--save"], capsys)
     assert status == 0
-    for word in ("3-way 1-shot", "of 3 answers were right", "sequence.layers.1.memory", "effective rank", "4 steps"):
+    for word in ("3-way 1-shot", "of 3 answers were correct", "sequence.layers.1.memory", "effective rank", "4 steps"):
         assert word in out
     files = {*PICTURES, "film.gif", "record.json", "record.safetensors"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == files
@@ -70,18 +70,18 @@ def test_a_few_shot_model_is_watched_measured_and_drawn(few_shot, tmp_path, caps
     assert not torch.equal(inspection[0].read[0, 3], inspection[0].read[2, 3])
 
 
-def test_a_model_of_streams_is_watched_measured_and_drawn(stream, tmp_path, capsys):
+def test_a_model_of_streams_is_inspected_measured_and_drawn(stream, tmp_path, capsys):
     status, out, _ = run([stream, "--out", tmp_path / "out", "--film"], capsys)
     assert status == 0
     assert "a stream of" in out
-    assert "of 24 answers were right" in out
+    assert "of 24 answers were correct" in out
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*PICTURES, "film.gif"}
 
 
 GATED = {"forget_gates": 2, "key_map": "l2", "input_projection": True, "difference_clip": 5.0}
 
 
-def test_gated_models_of_both_kinds_are_watched_measured_and_drawn(images, tmp_path, capsys):
+def test_gated_models_of_both_kinds_are_inspected_measured_and_drawn(images, tmp_path, capsys):
     source = f"folder:{images}"
     options = {"memory": "srwm", "memory_options": GATED}
     export_model(tiny.model(task={"source": source}, model=options), tmp_path / "few", **ABOUT)
@@ -127,10 +127,10 @@ def test_rows_layers_heads_and_steps_can_be_chosen(few_shot, tmp_path, capsys):
 
 
 def test_answers_that_were_not_recorded_are_not_drawn(few_shot, tmp_path):
-    watched = watch_few_shot(str(few_shot), WatchOptions(recorder={"every": 3}))
-    assert watched.answers == ()
+    inspected = inspect_few_shot(str(few_shot), FewShotInspectOptions(recorder={"every": 3}))
+    assert inspected.answers == ()
     with pytest.raises(InputError, match="no answer was recorded"):
-        plot_past(watched, tmp_path / "past.png")
+        plot_past(inspected, tmp_path / "past.png")
 
 
 def test_files_go_beside_a_run_or_into_a_folder_of_the_models_name(few_shot, images, tmp_path, monkeypatch, capsys):
@@ -143,17 +143,17 @@ def test_files_go_beside_a_run_or_into_a_folder_of_the_models_name(few_shot, ima
     assert (tmp_path / "inspect-few" / "record.json").is_file()
 
 
-def test_what_was_watched_is_what_the_model_answers(few_shot):
-    watched = watch_few_shot(str(few_shot), WatchOptions(episodes=2, recorder={"rows": [4, 0]}))
+def test_what_was_inspected_is_what_the_model_answers(few_shot):
+    inspected = inspect_few_shot(str(few_shot), FewShotInspectOptions(episodes=2, recorder={"rows": [4, 0]}))
     model = load_model(few_shot)
-    for at, answer in enumerate(watched.answers):
-        labels = [watched.labels.index(word) for word in watched.words[at][:-1]]
-        state = model.learn(watched.images[at, :-1], torch.tensor(labels))
-        assert int(model.predict(watched.images[at, -1:], state).argmax()) == answer.given
-        assert watched.words[at][-1] == "?"
-    assert set(watched.gradients) == {"sequence.layers.0.memory", "sequence.layers.1.memory"}
-    assert all(gradient.shape == (2, 2, 4) for gradient in watched.gradients.values())
-    assert all(gradient.abs().max() > 0 for gradient in watched.gradients.values())
+    for at, answer in enumerate(inspected.answers):
+        labels = [inspected.labels.index(word) for word in inspected.words[at][:-1]]
+        state = model.learn(inspected.images[at, :-1], torch.tensor(labels))
+        assert int(model.predict(inspected.images[at, -1:], state).argmax()) == answer.given
+        assert inspected.words[at][-1] == "?"
+    assert set(inspected.gradients) == {"sequence.layers.0.memory", "sequence.layers.1.memory"}
+    assert all(gradient.shape == (2, 2, 4) for gradient in inspected.gradients.values())
+    assert all(gradient.abs().max() > 0 for gradient in inspected.gradients.values())
 
 
 def test_the_margin_is_the_best_score_less_the_mean_of_the_others():
@@ -184,11 +184,11 @@ def test_what_cannot_be_exits_2_with_a_sentence(few_shot, tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_models_that_cannot_be_watched_are_refused(tmp_path, stream, images, capsys):
+def test_models_that_cannot_be_inspected_are_refused(tmp_path, stream, images, capsys):
     assert "there is no model 'nothing'" in run(["nothing"], capsys)[2]
     status, _, err = run([stream, "--shots", "2"], capsys)
     assert status == 2
-    assert "shots is for few-shot models" in err
+    assert "shots is for few-shot" in err
     lstm = tiny.model(task={"source": f"folder:{images}"}, model={"memory": "lstm"})
     export_model(lstm, tmp_path / "lstm", **ABOUT)
     assert "the model has no layer to record" in run([tmp_path / "lstm"], capsys)[2]

@@ -70,8 +70,8 @@ def test_evaluate_prints_json(trained, capsys):
         (["--episodes", "0"], "--episodes: expected at least 1, got 0"),
         (["--sets", "1"], "--sets is for images"),
         (["--split", "test"], "--split is for images"),
-        (["--shots", "2"], "--shots is for images"),
-        (["--invert"], "--invert is for images"),
+        (["--shots", "2"], "--shots is for few-shot"),
+        (["--invert"], "--invert is for few-shot"),
     ],
 )
 def test_evaluate_refuses_what_is_not_for_sequences(trained, capsys, words, sentence):
@@ -154,4 +154,4 @@ def test_inspect_shows_the_places_of_the_states(trained, tmp_path, capsys):
 def test_inspect_refuses_what_is_for_images(trained, capsys, words):
     status, _, err = run(["inspect", trained, *words], capsys)
     assert status == 2
-    assert f"{words[0][2:]} is for few-shot models" in err
+    assert f"{words[0][2:]} is for few-shot" in err

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from srwm.errors import InputError
-from srwm.inspect.inspected import WatchOptions
-from srwm.languages.inspection import watch_tracker
+from srwm.inspect.inspected import InspectOptions
+from srwm.languages.inspection import inspect_tracker
 from srwm.languages.loading import load_tracker
 
 from .test_training_run import config, train
@@ -21,33 +21,33 @@ def run(tmp_path_factory):
 
 
 def test_what_is_shown_are_sequences_of_the_longest_length_and_their_answers(run):
-    watched = watch_tracker(str(run), WatchOptions(episodes=3))
+    watched = inspect_tracker(str(run), InspectOptions(episodes=3))
     (record,) = watched.inspection
     assert record.step.tolist() == list(range(1, 9))
     bits = torch.tensor([[int(word) for word in row] for row in watched.words])
     assert bits.shape == (3, 8)
     assert torch.equal(watched.states, bits.cumsum(dim=1) % 2)
     given = load_tracker(run)(bits)[0].argmax(dim=-1)
-    assert (watched.right, watched.asked) == (int((given == watched.states).sum()), 24)
+    assert (watched.correct, watched.asked) == (int((given == watched.states).sum()), 24)
     assert [answer.given for answer in watched.answers] == given[0].tolist()
     assert [answer.wanted for answer in watched.answers] == watched.states[0].tolist()
     assert torch.equal(watched.images[:, :, 0, 0, 0] < 100, bits == 1)
 
 
 def test_of_recorded_rows_and_steps_alone_there_are_words_and_states(run):
-    whole = watch_tracker(str(run), WatchOptions(episodes=3))
-    part = watch_tracker(str(run), WatchOptions(episodes=3, recorder={"rows": [2], "every": 4}))
+    whole = inspect_tracker(str(run), InspectOptions(episodes=3))
+    part = inspect_tracker(str(run), InspectOptions(episodes=3, recorder={"rows": [2], "every": 4}))
     assert part.inspection[0].step.tolist() == [4, 8]
     assert torch.equal(part.states, whole.states[2:, 3::4])
     assert part.words == (whole.words[2][3::4],)
 
 
 def test_sequences_depend_on_the_seed(run):
-    one, other = (watch_tracker(str(run), WatchOptions(episodes=4, seed=seed)).words for seed in (0, 1))
+    one, other = (inspect_tracker(str(run), InspectOptions(episodes=4, seed=seed)).words for seed in (0, 1))
     assert one != other
 
 
 def test_a_memory_that_changes_no_matrix_gets_a_sentence(tmp_path):
     train(config(model={"memory": "lstm"}, train={"total_steps": 1}), tmp_path / "run")
     with pytest.raises(InputError):
-        watch_tracker(str(tmp_path / "run"), WatchOptions())
+        inspect_tracker(str(tmp_path / "run"), InspectOptions())

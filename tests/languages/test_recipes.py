@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from srwm.errors import InputError
-from srwm.languages import RECIPES, TASKS, LanguagesConfig, TaskConfig, recipe
+from srwm.languages import RECIPES, TASKS, CurriculumConfig, LanguagesConfig, TaskConfig, recipe
 from srwm.languages.config import read_range
 from srwm.languages.network import build_network
 from srwm.languages.registry import BUILT_IN
@@ -58,7 +58,26 @@ def test_the_setting_of_parity():
     assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.clip_norm) == (1e-3, 50, 1.0)
     assert (task.shortest, task.longest, task.same_length) == (2, 50, True)
     assert task.test_lengths == ("2-50", "51-100", "200", "500", "1000", "10000")
-    assert (train.batch_size, train.total_steps) == (64, 500)
+    assert (train.batch_size, train.total_steps, optimizer.decay_steps) == (64, 500, 400)
+
+
+def test_the_settings_of_groups():
+    task = RECIPES["s3"].config.task
+    assert (task.shortest, task.longest, task.test_lengths) == (16, 16, ("2-16", "17-32", "64", "256", "1000"))
+    for name in ("a5", "s5-lstm"):
+        task = RECIPES[name].config.task
+        assert (task.longest, task.curriculum) == (16, CurriculumConfig(first_longest=2, sequence_accuracy=0.5))
+    assert RECIPES["parity"].config.task.curriculum is None
+
+
+def test_what_counts_without_bound_hardly_forgets_and_says_so():
+    for name in ("anbn", "anbncn", "shuffle-2", "dyck-1"):
+        options = RECIPES[name].config.model.memory_options
+        assert (options["forget_min"], options["forget_max"], options["forget_gates"]) == (0.0, 0.001, 2)
+        assert RECIPES[name].title.endswith("a gated SRWM that hardly forgets")
+    assert "forget_max" not in RECIPES["parity"].config.model.memory_options
+    assert RECIPES["shuffle-2-srwm"].config.model.memory_options["key_map"] == "l2"
+    assert RECIPES["shuffle-2-srwm"].title.endswith("an SRWM with keys of unit length")
 
 
 def test_the_papers_figures_stand_beside_the_recipes_that_it_reports():

@@ -12,7 +12,7 @@ from srwm.languages import LanguagesTrainer
 from srwm.languages.tasks import IGNORED
 from srwm.languages.trainer import AHEAD
 from srwm.runs.gradient_watch import NonFiniteError
-from srwm.runs.loop import Trainer
+from srwm.runs.loop import Checkpointed
 from srwm.runs.processes import Processes
 
 from .tiny import CPU, config, trainer
@@ -27,7 +27,7 @@ def steps(one, numbers):
 
 
 def test_it_keeps_the_contract_of_the_loop():
-    assert isinstance(trainer(), Trainer)
+    assert isinstance(trainer(), Checkpointed)
 
 
 @pytest.mark.parametrize("parts", [{}, UNEVEN], ids=["same-length", "own-lengths"])

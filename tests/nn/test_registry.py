@@ -5,6 +5,8 @@ import sys
 import pytest
 import torch
 
+import srwm.nn
+from srwm import named_import
 from srwm.errors import InputError
 from srwm.nn import (
     SRWM,
@@ -67,19 +69,12 @@ class Other(SRWM):
     """Another one."""
 
 
-def test_the_names_are_these():
-    assert memory_names() == (
-        "srwm",
-        "deltanet",
-        "gated_deltanet",
-        "sr_deltanet",
-        "self_modifying_titans",
-        "attention",
-        "fake_srwm",
-        "lstm",
-        "feed_forward",
-        "none",
-    )
+def test_every_name_stands_for_a_public_layer_or_for_none():
+    layers = {name: find_memory(name).layer for name in memory_names()}
+    assert {name for name, layer in layers.items() if layer is None} == {"feed_forward", "none"}
+    for layer in filter(None, layers.values()):
+        assert getattr(srwm.nn, layer.__name__) is layer
+        assert layer.__name__ in srwm.nn.__all__
 
 
 @pytest.mark.parametrize("name", memory_names())
@@ -210,6 +205,6 @@ def test_a_module_that_python_cannot_read_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", ["antigravity:Layer", "idlelib.idle:Layer", "os:system"])
 def test_modules_of_python_itself_are_not_imported(monkeypatch, path):
-    monkeypatch.setattr(registry.importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
+    monkeypatch.setattr(named_import.importlib, "import_module", lambda name: pytest.fail(f"imported {name}"))
     with pytest.raises(InputError, match="is of Python's standard library; expected a module of layers"):
         find_memory(path)

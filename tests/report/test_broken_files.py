@@ -12,14 +12,14 @@ from sequential.test_tables_and_plots import result as stream_result
 from sequential.tiny import config as stream_config
 from srwm.cli import main
 from srwm.errors import InputError
-from srwm.fewshot.model_card import model_card as few_shot_card
+from srwm.fewshot.experiment import FEW_SHOT
 from srwm.report import page_html, read_runs, write_report
 from srwm.rl.tables import read_splits
 from srwm.runs.config import to_json
 from srwm.runs.metrics import LONGEST_LINE, MetricsLog, cut_metrics, read_metrics
 from srwm.runs.run_folder import RunFolder
 from srwm.runs.training import training_seconds
-from srwm.sequential.model_card import model_card as stream_card
+from srwm.sequential.experiment import SEQUENTIAL
 
 from .test_report import few_shot_run, rl_run
 
@@ -105,7 +105,7 @@ def test_mutated_metrics_and_times_are_read_cut_and_gone_on_with_or_refused(tmp_
 
 @pytest.mark.parametrize(
     ("card", "config", "make"),
-    [(few_shot_card, few_shot_config, few_shot_run), (stream_card, stream_config, stream_run)],
+    [(FEW_SHOT.card, few_shot_config, few_shot_run), (SEQUENTIAL.card, stream_config, stream_run)],
 )
 def test_a_mutated_result_gives_a_card_or_a_sentence(tmp_path, card, config, make):
     file = make(tmp_path / "run") / "result.json"

@@ -18,8 +18,9 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from runs.looping import run_loop
 from runs.tiny_trainer import TinyTrainer
-from srwm.runs.loop import LoopOptions, run_loop
+from srwm.runs.loop import LoopOptions
 from srwm.runs.run_folder import RunFolder
 
 OPTIONS = LoopOptions(total_steps=40, log_every=3, validate_every=8, checkpoint_every=5)

@@ -6,7 +6,7 @@ import torch
 
 from srwm.errors import InputError
 from srwm.rl.config import GamesConfig
-from srwm.rl.environments import ProcgenEnv
+from srwm.rl.environments import ProcgenTrainingEnv
 from srwm.rl.episode_statistics import EpisodeStatistics
 
 CONFIG = GamesConfig(names=("bigfish", "maze"), num_envs=6)
@@ -26,21 +26,21 @@ def play(games, steps, seed=0):
 @pytest.mark.usefixtures("library")
 class TestProcgenEnv:
     def test_threads_change_nothing(self):
-        alone = play(ProcgenEnv(CONFIG, 6, seed=1), 40)
-        threaded = play(ProcgenEnv(CONFIG, 6, seed=1, threads=3), 40)
+        alone = play(ProcgenTrainingEnv(CONFIG, 6, seed=1), 40)
+        threaded = play(ProcgenTrainingEnv(CONFIG, 6, seed=1, threads=3), 40)
         assert all(map(torch.equal, alone, threaded))
 
     def test_another_seed_plays_other_levels(self):
-        one, other = ProcgenEnv(CONFIG, 6, seed=1), ProcgenEnv(CONFIG, 6, seed=2)
+        one, other = ProcgenTrainingEnv(CONFIG, 6, seed=1), ProcgenTrainingEnv(CONFIG, 6, seed=2)
         assert not torch.equal(one.frames, other.frames)
 
     def test_environments_play_the_games_in_turn(self):
-        games = ProcgenEnv(CONFIG, 6, seed=0)
+        games = ProcgenTrainingEnv(CONFIG, 6, seed=0)
         names = [games._pool.options.game_of(env) for env in range(6)]
         assert names == ["bigfish", "maze"] * 3
 
     def test_saved_games_go_on_exactly(self):
-        games, again = ProcgenEnv(CONFIG, 6, seed=3), ProcgenEnv(CONFIG, 6, seed=4)
+        games, again = ProcgenTrainingEnv(CONFIG, 6, seed=3), ProcgenTrainingEnv(CONFIG, 6, seed=4)
         play(games, 30)
         again.load_tensors({name: tensor.clone() for name, tensor in games.tensors().items()})
         assert torch.equal(games.frames, again.frames)
@@ -48,9 +48,9 @@ class TestProcgenEnv:
         assert all(map(torch.equal, play(games, 30, seed=5), play(again, 30, seed=5)))
 
     def test_the_state_of_another_number_of_games_is_refused(self):
-        saved = ProcgenEnv(CONFIG, 4, seed=0).tensors()
+        saved = ProcgenTrainingEnv(CONFIG, 4, seed=0).tensors()
         with pytest.raises(InputError, match="expected the state of 6 games, got 4 from the checkpoint"):
-            ProcgenEnv(CONFIG, 6, seed=0).load_tensors(saved)
+            ProcgenTrainingEnv(CONFIG, 6, seed=0).load_tensors(saved)
 
 
 def test_an_episode_ends_with_the_reward_that_comes_with_the_next_ones_first_frame():

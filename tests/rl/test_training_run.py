@@ -14,8 +14,9 @@ from rich.console import Console
 
 from srwm.errors import InputError
 from srwm.experiments import experiment_in
+from srwm.rl.experiment import REINFORCEMENT_LEARNING
 from srwm.rl.loading import load_agent
-from srwm.rl.training_run import level_splits, levels_to_test, loop_options, train_run
+from srwm.rl.training_run import level_splits, levels_to_test, loop_options
 from srwm.runs.checkpoint import latest_checkpoint
 from srwm.runs.experiment import EvaluateOptions
 
@@ -30,7 +31,7 @@ def config_with(**train):
 
 
 def run(config, path, **options):
-    return train_run(config, path, device="cpu", console=Console(file=io.StringIO()), **options)
+    return REINFORCEMENT_LEARNING.train_run(config, path, device="cpu", console=Console(file=io.StringIO()), **options)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +75,8 @@ def test_it_is_tested_on_every_level_and_by_random_episodes(trained, tmp_path):
     assert list(content["splits"]) == ["validation"]
     assert [len(returns) for returns in content["splits"]["validation"]["returns"].values()] == [2, 2]
     assert table.row_count == 3  # two games and the score over both
-    for wrong in ({"shots": 5}, {"sets": 2}, {"source": "omniglot"}):
-        with pytest.raises(InputError, match="is for few-shot models"):
-            kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", **wrong))
+    with pytest.raises(InputError, match="--sets is not for agents"):
+        kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", sets=2))
     with pytest.raises(InputError, match="--episodes: expected at least 1, got 0"):
         kind.evaluate(str(trained[0]), EvaluateOptions(device="cpu", episodes=0))
 

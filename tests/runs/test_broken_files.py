@@ -17,10 +17,10 @@ from srwm.fewshot.training_run import loop_options
 from srwm.runs import checkpoint as checkpoint_module
 from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint, load_checkpoint
 from srwm.runs.config import from_json
-from srwm.runs.loop import run_loop
 from srwm.runs.training import open_run
 
 from .full_disk import files_in
+from .looping import run_loop
 
 COUNT = 1000
 SENTENCES = (InputError, RunError)

@@ -11,10 +11,11 @@ from rich.console import Console
 
 from srwm.errors import InputError
 from srwm.runs import _progress
-from srwm.runs.loop import LoopOptions, run_loop
+from srwm.runs.loop import LoopOptions
 from srwm.runs.metrics import read_metrics
 from srwm.runs.run_folder import RunFolder
 
+from .looping import run_loop
 from .tiny_trainer import TinyTrainer
 
 OPTIONS = LoopOptions(total_steps=10, log_every=3, validate_every=4, checkpoint_every=5, keep_checkpoints=100)

@@ -76,6 +76,6 @@ def test_a_package_without_such_a_model_names_none(tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", [["evaluate"], ["inspect", "--no-plots"]])
 def test_commands_take_the_kind_of_the_model_that_is_named(package, capsys, command):
     assert main([command[0], "many", *command[1:], "--shots", "2"]) == 2
-    assert "many was trained on streams" in capsys.readouterr().err
+    assert "--shots is for few-shot and continual models; many is of 'sequential'" in capsys.readouterr().err
     assert main([command[0], "few", *command[1:]]) == 2
     assert "there is no model 'few'; with the package come many, one, and" in capsys.readouterr().err

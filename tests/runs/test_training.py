@@ -18,9 +18,10 @@ from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders
 from srwm.runs.loop import LoopOptions
 from srwm.runs.processes import Processes
 from srwm.runs.run_folder import RunFolder
-from srwm.runs.training import open_run, train_in_folder, training_seconds
+from srwm.runs.training import open_run, start_run, training_seconds
 
 from .full_disk import files_in
+from .looping import follow
 from .tiny_trainer import TinyTrainer
 
 
@@ -43,25 +44,27 @@ class Config:
 OPTIONS = LoopOptions(total_steps=6, log_every=2, validate_every=2, checkpoint_every=6)
 
 
-def train(path, config=None, **changed):
-    """Train; give what came of it and what `finish` was called with."""
-    finished = []
-
-    def finish(trainer):
-        finished.append({name: tensor.clone() for name, tensor in trainer.model.state_dict().items()})
-        return {"test": {"accuracy": 0.5}, "colour": "red"}
-
-    words = {
-        "kind": "tiny",
-        "options": OPTIONS,
-        "make_trainer": lambda place, processes: TinyTrainer(),
-        "finish": finish,
-        "deterministic": False,
-        "device": "cpu",
-        "console": Console(file=io.StringIO()),
-        **changed,
-    }
-    return *train_in_folder(config or Config(), path, **words), finished
+def train(
+    path,
+    config=None,
+    *,
+    options=OPTIONS,
+    make_trainer=lambda device, processes: TinyTrainer(),
+    finish=lambda trainer: {"test": {"accuracy": 0.5}, "colour": "red"},
+    meta=None,
+    **words,
+):
+    """Train as an experiment does; give what came of it and the weights that were tested."""
+    tested = []
+    words = {"device": "cpu", "console": Console(file=io.StringIO()), **words}
+    with start_run(config or Config(), path, experiment="tiny", **words) as run:
+        trainer = make_trainer(run.device, run.processes)
+        follow(trainer, run.loop(trainer, options, meta=meta and meta(trainer)))
+        if run.is_finished:
+            run.load_best(trainer.model)
+            tested.append({name: tensor.clone() for name, tensor in trainer.model.state_dict().items()})
+            run.write_result(trainer.model, **finish(trainer))
+    return run.result, run.content, tested
 
 
 def test_the_result_holds_the_fields_of_every_kind_and_what_the_kind_adds(tmp_path):
@@ -81,7 +84,8 @@ def test_the_result_holds_the_fields_of_every_kind_and_what_the_kind_adds(tmp_pa
 
 def test_the_kind_finishes_with_the_best_weights_not_the_last(tmp_path):
     class Overtrained(TinyTrainer):
-        def validate(self, step):
+        def validate(self):
+            step = self.calls[-1] + 1
             return {"validation/accuracy": 1 / step}
 
     _, content, (weights,) = train(tmp_path / "run", make_trainer=lambda place, processes: Overtrained())
@@ -156,7 +160,8 @@ def test_the_seconds_of_all_parts_are_added_up(tmp_path):
 
 def test_the_result_names_the_score_of_the_weights_that_were_tested(tmp_path, caplog):
     class Overtrained(TinyTrainer):
-        def validate(self, step):
+        def validate(self):
+            step = self.calls[-1] + 1
             return {"validation/accuracy": {2: 0.5, 4: 0.75, 6: 0.25}[step]}
 
     path = tmp_path / "run"
@@ -175,7 +180,7 @@ def test_the_result_names_the_score_of_the_weights_that_were_tested(tmp_path, ca
 
 def test_without_a_checkpoint_that_has_a_score_the_result_names_none(tmp_path):
     class Wiped(TinyTrainer):
-        def validate(self, step):
+        def validate(self):
             return {"validation/accuracy": 0.5}
 
     path = tmp_path / "run"
@@ -274,7 +279,7 @@ def test_a_name_that_the_system_refuses_gets_a_sentence(tmp_path):
 
 def test_memory_that_is_full_before_the_first_step_gets_a_sentence_and_leaves_no_folder(tmp_path):
     def make_trainer(place, processes):
-        return torch.empty(2**58)
+        torch.empty(2**58)
 
     with pytest.raises(RunError, match="cpu ran out of memory; take a smaller batch or model, or another device"):
         train(tmp_path / "run", make_trainer=make_trainer)
@@ -283,7 +288,7 @@ def test_memory_that_is_full_before_the_first_step_gets_a_sentence_and_leaves_no
 
 def test_other_errors_of_torch_stay_what_they_are(tmp_path):
     def make_trainer(place, processes):
-        return torch.zeros(2) @ torch.zeros(3)
+        torch.zeros(2) @ torch.zeros(3)
 
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):
         train(tmp_path / "run", make_trainer=make_trainer)

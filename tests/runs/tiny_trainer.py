@@ -51,7 +51,7 @@ class TinyTrainer:
         return numbers
 
     @torch.no_grad()
-    def validate(self, step):
+    def validate(self):
         self.model.eval()
         x, wanted = self.batch(1, 0)
         error = (self.model(x) - wanted).square().mean().item()

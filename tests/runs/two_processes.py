@@ -11,11 +11,12 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from runs.looping import run_loop
 from runs.tiny_trainer import TinyTrainer
 from srwm.errors import RunError
 from srwm.runs import processes as p
 from srwm.runs.checkpoint import latest_checkpoint
-from srwm.runs.loop import LoopOptions, run_loop
+from srwm.runs.loop import LoopOptions
 from srwm.runs.run_folder import RunFolder
 
 OPTIONS = LoopOptions(total_steps=12, log_every=3, validate_every=6, checkpoint_every=6, keep_checkpoints=9)

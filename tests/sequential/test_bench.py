@@ -5,7 +5,7 @@ import json
 import pytest
 
 from srwm.bench import _measure, _training
-from srwm.bench.sequential import bench_sequential
+from srwm.bench.sequential import SEQUENTIAL
 from srwm.cli import main
 from srwm.errors import InputError
 
@@ -24,7 +24,7 @@ def _once(monkeypatch):
 
 def test_each_recipe_is_timed_on_whole_streams(tmp_path, capsys):
     names = ["sequential-omniglot-miniimagenet", "sequential-three-lstm"]
-    assert bench_sequential(names, "cpu", TINY, tmp_path / "streams.json", budget_s=0.0) == 0
+    assert SEQUENTIAL.run(names, "cpu", TINY, tmp_path / "streams.json", budget_s=0.0) == 0
     found = json.loads((tmp_path / "streams.json").read_text())
     assert [row["recipe"] for row in found["rows"]] == names
     assert [row["items_per_step"] for row in found["rows"]] == [2 * 8, 2 * 12]
@@ -46,4 +46,4 @@ def test_the_command_hands_its_options_on(tmp_path, monkeypatch):
 
 def test_a_recipe_that_is_not_of_streams_gets_a_sentence():
     with pytest.raises(InputError, match="there is no recipe 'omniglot-1shot'"):
-        bench_sequential(["omniglot-1shot"], "cpu", [], None)
+        SEQUENTIAL.run(["omniglot-1shot"], "cpu", [], None)

@@ -88,9 +88,9 @@ def test_evaluate_reads_the_split_that_is_asked_for(tmp_path, capsys):
     ("words", "sentence"),
     [
         (["--sets", "0"], "0 sets of 816 streams; expected at least one of each"),
-        (["--shots", "2"], "--shots is for few-shot models"),
-        (["--source", "omniglot"], "--source is for few-shot models"),
-        (["--invert"], "--invert is for few-shot models"),
+        (["--shots", "2"], "--shots is for few-shot"),
+        (["--source", "omniglot"], "--source is for few-shot"),
+        (["--invert"], "--invert is for few-shot"),
     ],
 )
 def test_evaluate_refuses_what_is_not_for_streams(trained, capsys, words, sentence):

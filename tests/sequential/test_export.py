@@ -5,7 +5,7 @@ import json
 import torch
 
 from srwm.sequential import load_stream_model
-from srwm.sequential.model_card import model_card
+from srwm.sequential.experiment import SEQUENTIAL
 
 from .test_cli import run, sources, train  # noqa: F401 - fixtures
 from .tiny import config
@@ -39,7 +39,7 @@ def test_the_card_says_which_images_are_negatives():
     test = {"accuracy": 0.5, "interval": None, "sets": [0.5], "streams": 1, "instances": [1], "orders": []}
     common = {"step": 4, "score_step": None, "seconds": 1.0, "date": "2026-01-01", "parameters": 7}
     result = {**common, "test": test, "hardware": {"device": "an abacus"}}
-    card = model_card(recipe, result, licence="CC0-1.0", half=True)
+    card = SEQUENTIAL.card(recipe, result, licence="CC0-1.0", half=True)
     assert "| data | Strokes (that of this library); Strokes (that of this library), as negatives |" in card
     assert "The last checkpoint. The weights are rounded to 16 bits after that test." in card
     assert "4 steps in 1 s on an abacus, seed 0, 2026-01-01" in card

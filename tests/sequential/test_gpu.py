@@ -81,7 +81,7 @@ def test_the_first_steps_are_those_of_the_cpu():
 
 def test_validation_is_that_of_the_cpu():
     one, other = (trainer(device, train={"precision": "float32"}) for device in (DEVICE, CPU))
-    assert abs(one.validate(0)["validation/accuracy"] - other.validate(0)["validation/accuracy"]) < 0.05
+    assert abs(one.validate()["validation/accuracy"] - other.validate()["validation/accuracy"]) < 0.05
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from fewshot.tiny import assert_equal_weights, weights
+from runs.looping import run_loop
 from srwm.errors import InputError
-from srwm.runs.loop import run_loop
 from srwm.runs.model_files import kind_of
 from srwm.runs.training import open_run
 from srwm.sequential import export_stream_model, load_stream_model

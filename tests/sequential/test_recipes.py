@@ -18,7 +18,7 @@ SETTINGS = [
     "sequential-omniglot-tinyimagenet",
     "sequential-omniglot-cifarfs",
     "sequential-omniglot-cifarfs-best",
-    "sequential-omniglot-cifarfs-endless",
+    "sequential-omniglot-cifarfs-unbounded",
     "sequential-three",
 ]
 ENDINGS = {
@@ -40,14 +40,14 @@ def build(name):
 
 def test_every_setting_comes_with_every_memory():
     names = [setting + ending for setting in SETTINGS for ending in ENDINGS]
-    strokes = [f"sequential-strokes{kind}{ending}" for kind in ("", "-endless") for ending in SMALL]
+    strokes = [f"sequential-strokes{kind}{ending}" for kind in ("", "-unbounded") for ending in SMALL]
     assert sorted(RECIPES) == sorted([*names, *strokes])
     for setting in SETTINGS:
         for ending, memory in ENDINGS.items():
             assert RECIPES[setting + ending].config.model.memory == memory
 
 
-@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-unbounded"])
 def test_a_gated_recipe_differs_in_its_memory_only(setting):
     plain, gated = RECIPES[setting].config, RECIPES[f"{setting}-gated"].config
     assert gated.model.memory_options == GATED
@@ -56,7 +56,7 @@ def test_a_gated_recipe_differs_in_its_memory_only(setting):
     assert dataclasses.replace(gated, model=model, recipe=setting) == plain
 
 
-@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-unbounded"])
 def test_a_gated_deltanet_has_no_fewer_parameters_than_the_gated_srwm(setting):
     srwm, deltanet = (
         sum(parameter.numel() for parameter in build(setting + ending).parameters())
@@ -65,7 +65,7 @@ def test_a_gated_deltanet_has_no_fewer_parameters_than_the_gated_srwm(setting):
     assert srwm <= deltanet
 
 
-@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-endless"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "sequential-strokes", "sequential-strokes-unbounded"])
 def test_the_recipe_of_a_gated_deltanet_differs_in_its_memory_only(setting):
     plain, gated = RECIPES[setting].config, RECIPES[f"{setting}-gated-deltanet"].config
     assert (gated.model.memory, gated.model.memory_options, gated.model.num_heads) == ("gated_deltanet", {}, 2)

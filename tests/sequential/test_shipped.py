@@ -35,7 +35,7 @@ def test_its_folder_is_small():
 def test_its_card_says_recipe_accuracy_and_licence():
     card = (FOLDER / "README.md").read_text(encoding="utf-8")
     measured = json.loads((FOLDER / "model.json").read_text(encoding="utf-8"))["measured"]
-    assert measured["recipe"] == "sequential-strokes-endless-gated"
+    assert measured["recipe"] == "sequential-strokes-unbounded-gated"
     segments = [segment for order in measured["test"]["orders"] for segment in order["segments"]]
     assert len(segments) == 4
     assert all(f"| {segment['total']['mean']:.2%} ± " in card for segment in segments)

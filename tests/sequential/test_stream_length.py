@@ -5,7 +5,7 @@ import pytest
 from srwm.errors import InputError
 from srwm.runs.config import from_json, to_json
 from srwm.sequential.live import LiveStream
-from srwm.sequential.live.saved_state import Progress
+from srwm.sequential.live.saved_state import StreamProgress
 from srwm.sequential.live.trained_length import far_longer, may_grow
 
 from . import live_streams
@@ -123,8 +123,8 @@ def test_the_length_begins_anew_where_the_state_does_and_is_saved(tmp_path):
 
 
 def test_what_was_saved_before_lengths_were_counted_is_read():
-    saved = to_json(Progress(step=3))
+    saved = to_json(StreamProgress(step=3))
     del saved["began"]
-    assert from_json(Progress, saved) == Progress(step=3)
+    assert from_json(StreamProgress, saved) == StreamProgress(step=3)
     with pytest.raises((InputError, ValueError), match="began is 4 at step 3; expected 0 to 3"):
-        from_json(Progress, {**saved, "began": 4})
+        from_json(StreamProgress, {**saved, "began": 4})

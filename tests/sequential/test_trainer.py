@@ -6,11 +6,11 @@ from torch.nn import functional as F
 
 from fewshot.tiny import assert_equal_weights, weights
 from srwm.errors import InputError
-from srwm.runs.loop import Trainer
+from srwm.runs.loop import Checkpointed
 from srwm.runs.processes import Processes
 from srwm.sequential import SequentialTrainer, draw_streams
 from srwm.sequential.evaluation import TRAINING
-from srwm.supervised.cuda_graph_trainer import AHEAD
+from srwm.supervised.batches import AHEAD
 
 from .tiny import CPU, bank, config, trainer
 
@@ -49,7 +49,7 @@ def gradients(one, step=0):
     def look():
         seen.update({name: p.grad.clone() for name, p in one.model.named_parameters() if p.grad is not None})
 
-    one.optimizer.step = look
+    one.optimizer.adam.step = look
     one.train_step(step)
     return seen
 
@@ -61,7 +61,7 @@ def assert_close(found, wanted):
 
 
 def test_it_keeps_the_contract_of_the_loop():
-    assert isinstance(trainer(), Trainer)
+    assert isinstance(trainer(), Checkpointed)
 
 
 def test_the_loss_is_the_mean_cross_entropy_over_all_steps_that_were_kept():
@@ -199,9 +199,9 @@ def test_truncated_training_holds_one_piece_at_a_time():
 def test_what_is_trimmed_away_does_not_matter_to_the_sequence_part():
     """Other labels in the trimmed steps leave loss and gradients as they are."""
     one, other = trainer(), trainer()
-    for buffer, name in zip(other._ahead, type(streams(one))._fields, strict=True):
+    for buffer, name in zip(other.batches.fields, type(streams(one))._fields, strict=True):
         if name in ("labels", "previous"):
-            mask = other._ahead[-1]
+            mask = other.batches.fields[-1]
             buffer.copy_(torch.where(mask, buffer, (buffer + 1) % 3))
     assert_close(gradients(one), gradients(other))
     assert one.metrics() == pytest.approx(other.metrics())
@@ -224,7 +224,7 @@ def test_streams_depend_on_the_number_of_the_step_alone():
     one = trainer()
     for step in (0, 63, 64, 5):
         one.train_step(step)
-        for field, wanted in zip(one._ahead, streams(one, step), strict=True):
+        for field, wanted in zip(one.batches.fields, streams(one, step), strict=True):
             assert torch.equal(field[step % AHEAD], wanted)
 
 
@@ -232,10 +232,10 @@ def test_validation_changes_nothing_that_follows_and_measures_each_source():
     one, other = steps(trainer(), range(2)), trainer()
     for step in range(2):
         other.train_step(step)
-        other.validate(step)
+        other.validate()
     assert_equal_weights(weights(one.model), weights(other.model))
-    found = other.validate(3)
-    assert found == other.validate(900)
+    found = other.validate()
+    assert found == other.validate()
     names = {f"validation/{name}/{word}" for name in "ab" for word in ("accuracy", "k1", "k2", "k3")}
     assert set(found) == {"validation/accuracy", *names}
     by_source = [found[f"validation/{name}/accuracy"] for name in "ab"]
@@ -290,7 +290,7 @@ def test_the_known_failure_is_told_of():
     assert "known failure" in text
     assert "learns nothing from the labels" in text
     assert told(one, 9000, 0.58, 0.35) == text
-    assert "still at chance after 5,000 steps" in told(one, 5000, 0.35, 0.34)
+    assert "plateau at chance level after 5,000 steps" in told(one, 5000, 0.35, 0.34)
     assert told(one, 5000, 0.6, 0.5) is None
     assert one.notice(5000, {"train/loss": 1.0, "train/a/k1": 0.6, "train/a/k2": 0.3}) is None
 
@@ -298,8 +298,8 @@ def test_the_known_failure_is_told_of():
 @pytest.mark.parametrize("grad_accum_steps", [1, 2])
 def test_each_process_takes_its_rows_of_every_part_of_the_batch_of_one(grad_accum_steps):
     wanted = config(train={"grad_accum_steps": grad_accum_steps})
-    shares = [SequentialTrainer(wanted, bank(), bank(), CPU, Processes(rank, 2))._ahead for rank in range(2)]
-    for whole, *of_process in zip(SequentialTrainer(wanted, bank(), bank(), CPU)._ahead, *shares, strict=True):
+    shares = [SequentialTrainer(wanted, bank(), bank(), CPU, Processes(rank, 2)).batches.fields for rank in range(2)]
+    for whole, *of_process in zip(SequentialTrainer(wanted, bank(), bank(), CPU).batches.fields, *shares, strict=True):
         parts = zip(*(share.chunk(grad_accum_steps, dim=1) for share in of_process), strict=True)
         assert torch.equal(torch.cat([torch.cat(part, dim=1) for part in parts], dim=1), whole)
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from srwm.sweep import _progress, make_plan
-from srwm.sweep._progress import Progress, duration
+from srwm.sweep._progress import SweepProgress, duration
 from srwm.sweep._results import Outcome, Result
 
 PLAN = make_plan(["a"], seeds=(0, 1, 2, 3))
@@ -25,7 +25,7 @@ def test_terminal_shows_the_running_jobs_their_place_and_their_last_line(screen,
     monkeypatch.setattr(_progress, "REFRESH_S", 0.0)
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a,seed=0.txt").write_text("step 1\nstep 2 [/red]\n")
-    with Progress(screen, tmp_path, total=4, before=1) as progress:
+    with SweepProgress(screen, tmp_path, total=4, before=1) as progress:
         progress.started(PLAN.jobs[0], "gpu 3")
         progress.tick()
     assert "1 running, 2 waiting, 1 finished, 0 failed" in shown(screen)
@@ -36,7 +36,7 @@ def test_terminal_shows_the_running_jobs_their_place_and_their_last_line(screen,
 
 def test_time_left_is_shown_once_a_run_has_ended(screen, tmp_path, monkeypatch):
     monkeypatch.setattr(_progress, "REFRESH_S", 0.0)
-    with Progress(screen, tmp_path, total=4, before=0) as progress:
+    with SweepProgress(screen, tmp_path, total=4, before=0) as progress:
         progress.tick()
         assert "left" not in shown(screen)
         progress.ended(Outcome(PLAN.jobs[0], "failed", "exit status 1"))
@@ -46,7 +46,7 @@ def test_time_left_is_shown_once_a_run_has_ended(screen, tmp_path, monkeypatch):
 
 def test_file_gets_a_line_for_each_run_and_nothing_else(tmp_path):
     console = Console(file=io.StringIO(), width=100)
-    with Progress(console, tmp_path, total=4, before=0) as progress:
+    with SweepProgress(console, tmp_path, total=4, before=0) as progress:
         progress.started(PLAN.jobs[0], "cpu 0")
         progress.tick()
         progress.ended(Outcome(PLAN.jobs[1], "finished", result=Result(7, 0.5, None)))

@@ -7,19 +7,19 @@ from collections.abc import Callable
 import torch
 
 ROUNDS = 5
-"""Turns that every call gets; the median over them is reported."""
+"""Rounds in which every call is timed; the median over them is reported."""
 
 
 def interleaved_ms(calls: dict[str, Callable[[], object]], device: torch.device, budget_s: float) -> dict[str, float]:
-    """The median time of each call in milliseconds, all of them measured in turns.
+    """The median time of each call in milliseconds, all of them measured interleaved.
 
-    Turns matter on machines that are shared with others: what slows one call slows all, and their ratios stay true. In
+    That matters on machines that are shared with others: what slows one call slows all, and their ratios stay true. In
     its turn a call is repeated without a pause, as in a training loop, and on a GPU the GPU's own clock is read.
 
     Args:
         calls: what to time, by name.
         device: where the calls run.
-        budget_s: about how long each call is repeated over all its turns.
+        budget_s: about how long each call is repeated over all rounds.
 
     Returns:
         The median time of each call, by name.

@@ -1,4 +1,4 @@
-"""How fast recipes train: whole steps, timed in turns, as a table and a file."""
+"""How fast recipes train: whole steps, timed interleaved, as a table and a file."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,14 @@ from rich.table import Table
 from srwm.runs.atomic import failures_as_sentences
 from srwm.runs.config import override
 from srwm.runs.devices import choose_device, hardware, set_deterministic
-from srwm.runs.loop import LoopOptions, Trainer
+from srwm.runs.loop import LoopOptions
 from srwm.runs.recipes import Recipe, find_recipe
 
 from ._measure import interleaved_ms
 
 
 @dataclass(frozen=True)
-class Row:
+class TrainingRow:
     """One recipe's speed."""
 
     recipe: str
@@ -32,64 +32,71 @@ class Row:
     items_per_second: float
 
 
-def bench_training(
-    names: Sequence[str],
-    recipes: Mapping[str, Recipe],
-    *,
-    make_trainer: Callable[[Any, torch.device], Trainer],
-    loop_options: Callable[[Any], LoopOptions],
-    title: str,
-    note: str = "",
-    device_name: str,
-    assignments: Sequence[str],
-    json_path: Path | None,
-    budget_s: float,
-) -> int:
-    """Time the whole training step of recipes, in turns.
+@dataclass(frozen=True)
+class TrainingBench:
+    """What `srwm bench` times of an experiment: the whole training step of its recipes, interleaved, on random data."""
 
-    Args:
-        names: of the recipes.
-        recipes: those of their kind.
-        make_trainer: from a configuration and a device to a trainer on random data.
-        loop_options: from a configuration to what says how much a step works through.
-        title: of the table.
-        note: printed behind the line on the machine.
-        device_name: "auto", "cpu" or "cuda".
-        assignments: changes to all of them, such as `train.precision=bfloat16`.
-        json_path: where to write the results too; None for nowhere.
-        budget_s: about how long each is measured.
+    recipes: Mapping[str, Recipe]
+    """Those of the experiment."""
+    train_step: Callable[[Any, torch.device], Callable[[int], None]]
+    """From a configuration and a device to the training step of a trainer on random data."""
+    loop_options: Callable[[Any], LoopOptions]
+    """From a configuration to what says how much a step works through."""
+    title: str
+    """Of the table."""
+    note: str = ""
+    """Printed behind the line on the machine."""
 
-    Returns:
-        The exit status.
-    """
-    device = choose_device(device_name)
-    configs = [override(find_recipe(name, recipes).config, assignments) for name in names]
-    set_deterministic(all(config.train.deterministic for config in configs))
-    steps = {config.recipe: _stepper(make_trainer(config, device)) for config in configs}
-    times = interleaved_ms(steps, device, budget_s)
-    rows = []
-    for config in configs:
-        options, step_ms = loop_options(config), times[config.recipe]
-        number = options.items_per_step
-        rows.append(Row(config.recipe, config.train.precision, step_ms, options.item, number, number / step_ms * 1e3))
-    about = {**hardware(device), "date": date.today().isoformat(), "set": list(assignments)}
-    console = Console()
-    console.print(_table(title, rows))
-    console.print(f"{about['device']}, torch {about['versions']['torch']}, {about['date']}{note}")
-    if json_path is not None:
-        content = {"about": about, "rows": [asdict(row) for row in rows]}
-        with failures_as_sentences(json_path):
-            json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return 0
+    def run(
+        self,
+        names: Sequence[str],
+        device_name: str,
+        assignments: Sequence[str],
+        json_path: Path | None,
+        budget_s: float = 4.0,
+    ) -> int:
+        """Time recipes, and print a table.
+
+        Args:
+            names: of the recipes.
+            device_name: "auto", "cpu" or "cuda".
+            assignments: changes to all of them, such as `train.precision=bfloat16`.
+            json_path: where to write the results too; None for nowhere.
+            budget_s: about how long each is measured.
+
+        Returns:
+            The exit status.
+        """
+        device = choose_device(device_name)
+        configs = [override(find_recipe(name, self.recipes).config, assignments) for name in names]
+        set_deterministic(all(config.train.deterministic for config in configs))
+        steps: dict[str, Callable[[], object]] = {
+            config.recipe: _stepper(self.train_step(config, device)) for config in configs
+        }
+        times = interleaved_ms(steps, device, budget_s)
+        rows = []
+        for config in configs:
+            options, step_ms = self.loop_options(config), times[config.recipe]
+            number, precision = options.items_per_step, config.train.precision
+            rows.append(TrainingRow(config.recipe, precision, step_ms, options.item, number, number / step_ms * 1e3))
+        about = {**hardware(device), "date": date.today().isoformat(), "set": list(assignments)}
+        console = Console()
+        console.print(_table(self.title, rows))
+        console.print(f"{about['device']}, torch {about['versions']['torch']}, {about['date']}{self.note}")
+        if json_path is not None:
+            content = {"about": about, "rows": [asdict(row) for row in rows]}
+            with failures_as_sentences(json_path):
+                json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        return 0
 
 
-def _stepper(trainer: Trainer) -> Callable[[], object]:
+def _stepper(train_step: Callable[[int], None]) -> Callable[[], None]:
     """A call that does the next training step."""
     count = iter(range(10**9))
-    return lambda: trainer.train_step(next(count))
+    return lambda: train_step(next(count))
 
 
-def _table(title: str, rows: Sequence[Row]) -> Table:
+def _table(title: str, rows: Sequence[TrainingRow]) -> Table:
     table = Table("recipe", "precision", title=title)
     item = rows[0].item
     for heading in ("ms a step", f"{item} a step", f"{item}/s"):

@@ -1,8 +1,6 @@
 """How fast a recipe of continual learning trains on this machine."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -13,37 +11,9 @@ from srwm.continual.trainer import ContinualTrainer
 from srwm.continual.training_run import loop_options
 from srwm.data import ImageSet
 
-from ._training import bench_training
+from ._training import TrainingBench
 
 _CLASSES = 64
-
-
-def bench_continual(
-    recipes: Sequence[str], device_name: str, assignments: Sequence[str], json_path: Path | None, budget_s: float = 4.0
-) -> int:
-    """Time the whole training step of recipes, in turns, on random images of the right shape.
-
-    Args:
-        recipes: names of recipes of continual learning.
-        device_name: "auto", "cpu" or "cuda".
-        assignments: changes to all of them, such as `train.precision=bfloat16`.
-        json_path: where to write the results too; None for nowhere.
-        budget_s: about how long each is measured.
-
-    Returns:
-        The exit status.
-    """
-    return bench_training(
-        recipes,
-        RECIPES,
-        make_trainer=random_trainer,
-        loop_options=loop_options,
-        title="Training on tasks, whole step",
-        device_name=device_name,
-        assignments=assignments,
-        json_path=json_path,
-        budget_s=budget_s,
-    )
 
 
 def random_trainer(config: ContinualConfig, device: torch.device) -> ContinualTrainer:
@@ -67,3 +37,11 @@ def _random_bank(tasks: TasksConfig) -> TaskBank:
         for name in names
     ]
     return TaskBank.of_sets(names, sets)
+
+
+CONTINUAL = TrainingBench(
+    RECIPES,
+    train_step=lambda config, device: random_trainer(config, device).train_step,
+    loop_options=loop_options,
+    title="Training on tasks, whole step",
+)

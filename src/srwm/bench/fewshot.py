@@ -1,8 +1,6 @@
 """How fast a recipe of few-shot learning trains on this machine."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -14,35 +12,7 @@ from srwm.fewshot.recipes import RECIPES
 from srwm.fewshot.trainer import FewShotTrainer
 from srwm.fewshot.training_run import loop_options
 
-from ._training import bench_training
-
-
-def bench_fewshot(
-    recipes: Sequence[str], device_name: str, assignments: Sequence[str], json_path: Path | None, budget_s: float = 4.0
-) -> int:
-    """Time the whole training step of recipes, in turns, on random images of the right shape.
-
-    Args:
-        recipes: names of recipes.
-        device_name: "auto", "cpu" or "cuda".
-        assignments: changes to all of them, such as `train.precision=bfloat16`.
-        json_path: where to write the results too; None for nowhere.
-        budget_s: about how long each is measured.
-
-    Returns:
-        The exit status.
-    """
-    return bench_training(
-        recipes,
-        RECIPES,
-        make_trainer=random_trainer,
-        loop_options=loop_options,
-        title="Training, whole step",
-        device_name=device_name,
-        assignments=assignments,
-        json_path=json_path,
-        budget_s=budget_s,
-    )
+from ._training import TrainingBench
 
 
 def random_trainer(config: FewShotConfig, device: torch.device) -> FewShotTrainer:
@@ -63,3 +33,11 @@ def _image_shape(task: TaskConfig) -> tuple[int, int]:
     if channels is None or size is None:
         raise InputError(f"the images of {task.source!r} are not looked at here; set task.channels and task.image_size")
     return channels, size
+
+
+FEW_SHOT = TrainingBench(
+    RECIPES,
+    train_step=lambda config, device: random_trainer(config, device).train_step,
+    loop_options=loop_options,
+    title="Training, whole step",
+)

@@ -86,7 +86,7 @@ GPU_CASES = [
 
 
 @dataclass(frozen=True)
-class Row:
+class OperatorRow:
     """What was measured of one case: times in milliseconds, memory in bytes."""
 
     case: Case
@@ -149,7 +149,7 @@ def bench_ops(device: str = "auto", json_path: Path | None = None, quick: bool =
     return 0
 
 
-def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
+def _measure(case: Case, device: torch.device, budget_s: float) -> OperatorRow:
     inputs, run = _operator(case, device)
     backend = available_backends(device, case.head_dim)[0]
     calls: dict[str, Callable[[], object]] = {"ours": lambda: run(backend)}
@@ -170,7 +170,7 @@ def _measure(case: Case, device: torch.device, budget_s: float) -> Row:
     with torch.set_grad_enabled(case.gradients):
         times = interleaved_ms(calls, device, budget_s)
         peak = peak_bytes(calls.get("ours both", calls["ours"]), device)
-    return Row(
+    return OperatorRow(
         case,
         backend,
         times["ours"],
@@ -282,7 +282,7 @@ def _environment(device: torch.device) -> dict[str, Any]:
     return {**about, "versions": versions, "date": date.today().isoformat()}
 
 
-def _print(console: Console, rows: list[Row], about: dict[str, Any]) -> None:
+def _print(console: Console, rows: list[OperatorRow], about: dict[str, Any]) -> None:
     table = Table()
     with_fla = any(row.fla_forward_ms is not None for row in rows)
     with_memory = any(row.peak_bytes is not None for row in rows)

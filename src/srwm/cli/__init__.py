@@ -38,12 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 if all went well, 1 if the command failed, 2 if it was asked for something that cannot be, 130 if it was
         interrupted. Wrong usage exits with 2.
     """
+    # First, because some commands look for their options in modules that import torch.
+    _prepare_for_torch()
     args, unknown = build_parser().parse_known_args(argv)
     if unknown:
         args.parser.unknown_option(unknown)
     if not hasattr(args, "run"):
         args.parser.missing_command()
-    _prepare_for_torch()
     try:
         status: int = args.run(args)
         sys.stdout.flush()

@@ -3,7 +3,7 @@
 import argparse
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +24,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **kwargs: Any) -> None:
         self._known_words: list[str] = []
         self._commands: list[str] = []
+        self._later: Callable[[], None] | None = None
         super().__init__(**kwargs, allow_abbrev=False)
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
@@ -37,6 +38,16 @@ class Parser(argparse.ArgumentParser):
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(parser=command)
         return command
+
+    def add_later(self, add: Callable[[], None]) -> None:
+        """Leave it until this command is chosen to add what takes long to find out."""
+        self._later = add
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        later, self._later = self._later, None
+        if later is not None:
+            later()
+        return super().parse_known_args(*args, **kwargs)
 
     def unknown_option(self, words: Sequence[str]) -> NoReturn:
         """Refuse what no argument took."""

@@ -16,8 +16,12 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     )
     ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
     for name, what, run in (
-        ("fewshot", "the whole training step of recipes, in turns, on random images", _bench_fewshot),
-        ("sequential", "the whole training step of recipes of streams, in turns, on random images", _bench_sequential),
+        ("fewshot", "the whole training step of recipes, interleaved, on random images", _bench_fewshot),
+        (
+            "sequential",
+            "the whole training step of recipes of streams, interleaved, on random images",
+            _bench_sequential,
+        ),
         ("continual", "the whole training step of recipes of continual learning, on random images", _bench_continual),
         ("rl", "whole iterations of recipes of games, acting and learning, interleaved", _bench_rl),
     ):
@@ -52,27 +56,27 @@ def _checked(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _bench_fewshot(args: argparse.Namespace) -> int:
-    from srwm.bench.fewshot import bench_fewshot
+    from srwm.bench.fewshot import FEW_SHOT
 
-    return bench_fewshot(args.recipes, args.device, args.set, args.json)
+    return FEW_SHOT.run(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_sequential(args: argparse.Namespace) -> int:
-    from srwm.bench.sequential import bench_sequential
+    from srwm.bench.sequential import SEQUENTIAL
 
-    return bench_sequential(args.recipes, args.device, args.set, args.json)
+    return SEQUENTIAL.run(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_continual(args: argparse.Namespace) -> int:
-    from srwm.bench.continual import bench_continual
+    from srwm.bench.continual import CONTINUAL
 
-    return bench_continual(args.recipes, args.device, args.set, args.json)
+    return CONTINUAL.run(args.recipes, args.device, args.set, args.json)
 
 
 def _bench_rl(args: argparse.Namespace) -> int:
-    from srwm.bench.rl import bench_rl
+    from srwm.bench.rl import GAMES
 
-    return bench_rl(args.recipes, args.device, args.set, args.json)
+    return GAMES.run(args.recipes, args.device, args.set, args.json, budget_s=10.0)
 
 
 def _bench_ops(args: argparse.Namespace) -> int:

@@ -85,5 +85,7 @@ def _stream(name: str | None) -> "tuple[StreamModel, str] | None":
     try:
         return load_stream_model(STREAM), STREAM
     except InputError as error:
-        print(f"The tab of the endless stream is left out: {error}. Name a model of streams with --stream.", flush=True)
+        print(
+            f"The tab of the unbounded stream is left out: {error}. Name a model of streams with --stream.", flush=True
+        )
         return None

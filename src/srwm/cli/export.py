@@ -72,12 +72,12 @@ def _export_run(args: argparse.Namespace, out: Path) -> None:
             f"{args.run_folder} is an exported model already; for other programs, add --format torch or --format onnx"
         )
     result = RunFolder.open(args.run_folder).read_result()
-    kind = experiment_in(args.run_folder)
-    if kind is None or result is None or result.get("test") is None:
+    experiment = experiment_in(args.run_folder)
+    if experiment is None or result is None or result.get("test") is None:
         raise InputError(f"{args.run_folder} has not been tested yet: finish it with `srwm train --resume`")
     if (out / "model.json").exists():
         raise InputError(f"{out} already holds a model; choose another folder")
-    kind.export(args.run_folder, out, result, args.half, args.licence or _LICENCE)
+    experiment.export(args.run_folder, out, result, args.half, args.licence or _LICENCE)
 
 
 def _deploy(args: argparse.Namespace) -> None:

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from srwm.errors import InputError
 
+from ._own_options import add_own_options, read_own_options
 from ._parser import EXIT_OK, Commands, Parser, printable
 
 if TYPE_CHECKING:
-    from srwm.inspect.inspected import Watched
+    from srwm.inspect.inspected import Inspected
 
 _EPILOG = """\
 A few-shot model is shown the support of an episode and then asked; each question is a row of its own. A model of
-streams is shown one stream, a network of languages a sequence of symbols. What happens is recorded step by step, for
-every layer and head, and drawn:
+streams is shown one stream, a network of languages a sequence of symbols; of other experiments the test is recorded.
+What happens is recorded step by step, for every layer and head, and drawn:
 
   rates.png, rates-by-head.png   learning rates over time, and what forget gates let go of
   change.png                     how far each part of the matrices, and the function they compute, has moved
@@ -47,11 +48,6 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         "--episodes", type=int, default=1, metavar="N", help="episodes, streams or sequences (default: 1)"
     )
     inspect.add_argument(
-        "--questions", type=int, metavar="N", help="of each few-shot episode (default: one for each class)"
-    )
-    inspect.add_argument("--shots", type=int, metavar="K", help="labelled images a class (default: the recipe's)")
-    inspect.add_argument("--source", metavar="SOURCE", help="other images than the recipe's; see `srwm data list`")
-    inspect.add_argument(
         "--split", choices=("test", "validation", "train"), default="test", help="which classes (default: test)"
     )
     inspect.add_argument("--seed", type=int, default=0, help="seed of the drawing (default: 0)")
@@ -70,7 +66,16 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     inspect.add_argument(
         "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
     )
+    inspect.add_later(lambda: _add_own_options(inspect))
     inspect.set_defaults(run=_inspect)
+
+
+def _add_own_options(parser: Parser) -> None:
+    from srwm.experiments import experiments
+    from srwm.inspect.inspected import InspectOptions
+
+    classes = {name: each.inspect_options for name, each in experiments().items()}
+    add_own_options(parser, InspectOptions, {name: each for name, each in classes.items() if each is not None})
 
 
 def _numbers(text: str) -> list[int]:
@@ -87,44 +92,39 @@ def _inspect(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from srwm.experiments import experiment_in, experiments
-    from srwm.inspect.inspected import WatchOptions
+    from srwm.inspect.inspected import InspectOptions
     from srwm.inspect.summary import summarise, summary_note, summary_table
+    from srwm.inspect.tested import inspect_test
     from srwm.runs.shipped import find_model
 
-    options = WatchOptions(
-        split=args.split,
-        episodes=args.episodes,
-        questions=args.questions,
-        shots=args.shots,
-        source=args.source,
-        seed=args.seed,
-        device=args.device,
-        data=args.data,
-        recorder={"layers": args.layers, "heads": args.heads, "rows": args.rows, "every": args.every},
-    )
     if args.film and args.no_plots:
         raise InputError("--film and --no-plots do not go together")
-    # A folder that holds no model is for some kind to refuse.
-    kind = experiment_in(find_model(args.model)) or experiments()["few-shot"]
-    if kind.watch is None:
-        raise InputError(f"{args.model} is of kind {kind.name!r}, which has nothing to show here; see `srwm watch`")
-    watched: Watched = kind.watch(args.model, options)
-    files = _write(watched, args)
+    # A folder that holds no model is for some experiment to refuse.
+    experiment = experiment_in(find_model(args.model)) or experiments()["few-shot"]
+    general = {name: getattr(args, name) for name in ("split", "episodes", "seed", "device", "data")}
+    general["recorder"] = {"layers": args.layers, "heads": args.heads, "rows": args.rows, "every": args.every}
+    cls = experiment.inspect_options or InspectOptions
+    options: InspectOptions = read_own_options(args, cls, general, experiment.name)
+    inspected: Inspected = experiment.inspect(args.model, options) or inspect_test(experiment, args.model, options)
+    files = _write(inspected, args)
     if args.json:
-        shown = {"model": args.model, "shown": watched.title, "right": watched.right, "asked": watched.asked}
-        print(json.dumps({**shown, "matrices": summarise(watched.inspection), "files": [str(file) for file in files]}))
+        shown = {"model": args.model, "shown": inspected.title, "correct": inspected.correct, "asked": inspected.asked}
+        print(
+            json.dumps({**shown, "matrices": summarise(inspected.inspection), "files": [str(file) for file in files]})
+        )
         return EXIT_OK
     console = Console()
-    console.print(f"{watched.title}: {watched.right} of {watched.asked} answers were right.\n", markup=False)
-    for record in watched.inspection:
+    found = "" if inspected.correct is None else f": {inspected.correct} of {inspected.asked} answers were correct"
+    console.print(f"{inspected.title}{found}.\n", markup=False)
+    for record in inspected.inspection:
         console.print(summary_table(record))
-    console.print(summary_note(watched.inspection), highlight=False)
+    console.print(summary_note(inspected.inspection), highlight=False)
     for file in files:
         console.print(printable(file), soft_wrap=True, highlight=False)
     return EXIT_OK
 
 
-def _write(watched: "Watched", args: argparse.Namespace) -> list[Path]:
+def _write(inspected: "Inspected", args: argparse.Namespace) -> list[Path]:
     """Write what was asked for, and list the files."""
     if args.no_plots and not args.save:
         return []
@@ -132,26 +132,26 @@ def _write(watched: "Watched", args: argparse.Namespace) -> list[Path]:
     from srwm.runs.atomic import failures_as_sentences
 
     if not args.no_plots:
-        check_drawable(watched.inspection)
+        check_drawable(inspected.inspection)
     model = Path(args.model)
     folder = args.out or (model / "inspect" if (model / "config.json").is_file() else Path(f"inspect-{model.name}"))
     with failures_as_sentences(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    files = [] if args.no_plots else _draw(watched, folder, args)
+    files = [] if args.no_plots else _draw(inspected, folder, args)
     if args.save:
-        watched.inspection.save(folder)
+        inspected.inspection.save(folder)
         files += [folder / "record.json", folder / "record.safetensors"]
     return files
 
 
-def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Path]:
+def _draw(inspected: "Inspected", folder: Path, args: argparse.Namespace) -> list[Path]:
     from srwm.inspect import plots
     from srwm.inspect.film import write_film
     from srwm.inspect.past_plot import plot_past
     from srwm.inspect.span_plot import plot_spans
     from srwm.inspect.state_plot import plot_states
 
-    inspection, files = watched.inspection, []
+    inspection, files = inspected.inspection, []
     plots.plot_learning_rates(inspection, folder / "rates.png", paper_band=args.paper_band)
     files.append(folder / "rates.png")
     for name, draw in (
@@ -162,17 +162,20 @@ def _draw(watched: "Watched", folder: Path, args: argparse.Namespace) -> list[Pa
     ):
         draw(inspection, folder / name)
         files.append(folder / name)
-    if watched.answers:
-        plot_past(watched, folder / "past.png")
+    if inspected.answers:
+        plot_past(inspected, folder / "past.png")
         files.append(folder / "past.png")
-    if watched.states is not None:
-        plot_states(watched.inspection, watched.states, watched.labels, folder / "states.png", words=watched.words[0])
+    if inspected.states is not None:
+        words = () if inspected.words is None else inspected.words[0]
+        plot_states(inspection, inspected.states, inspected.labels, folder / "states.png", words=words)
         files.append(folder / "states.png")
-    if watched.spans:
-        plot_spans(watched.inspection, watched.spans, watched.span_names, folder / "tasks.png")
+    if inspected.spans:
+        plot_spans(inspected.inspection, inspected.spans, inspected.span_names, folder / "tasks.png")
         files.append(folder / "tasks.png")
     if args.film:
         most = max(inspection, key=lambda record: float(record.moved[:, -1].mean()))
-        write_film(most, folder / "film.gif", images=watched.images[0], words=watched.words[0])
+        images = None if inspected.images is None else inspected.images[0]
+        told = None if inspected.words is None else inspected.words[0]
+        write_film(most, folder / "film.gif", images=images, words=told)
         files.append(folder / "film.gif")
     return files

@@ -18,18 +18,16 @@ def _recipes(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from srwm.experiments import all_recipes, experiments
+    from srwm.experiments import all_recipes, experiments, find_recipe_by_name
     from srwm.runs.config import to_json
-    from srwm.runs.recipes import find_recipe, recipe_table, recipes_table
+    from srwm.runs.recipes import recipe_table, recipes_table
 
-    recipes = all_recipes()
-    if args.recipe:
-        recipes = {args.recipe: find_recipe(args.recipe, recipes)}
+    recipes = {args.recipe: find_recipe_by_name(args.recipe)[1]} if args.recipe else all_recipes()
     if args.json:
         print(json.dumps({name: to_json(entry.config) for name, entry in recipes.items()}, indent=2))
     elif args.recipe:
         Console().print(recipe_table(args.recipe, recipes[args.recipe]))
     else:
-        for kind in experiments().values():
-            Console().print(recipes_table(kind.recipes))
+        for experiment in experiments().values():
+            Console().print(recipes_table(experiment.recipes))
     return EXIT_OK

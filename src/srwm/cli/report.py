@@ -1,4 +1,4 @@
-"""`srwm report`: what runs came to, on one page."""
+"""`srwm report`: the results of runs, on one page."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ some, and how to repeat each run. Several runs become a comparison; those of one
 
 def add(parser: Parser, commands: "Commands[Parser]") -> None:
     """Add the command."""
-    report = parser.add_command(commands, "report", "Write what runs came to, beside the paper, as one HTML page.")
+    report = parser.add_command(commands, "report", "Write the results of runs, beside the paper, as one HTML page.")
     report.epilog = _EPILOG
     report.formatter_class = argparse.RawDescriptionHelpFormatter
     report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")

@@ -10,7 +10,7 @@ from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Command
 
 if TYPE_CHECKING:
     from srwm.sequential.live import LiveStream
-    from srwm.sequential.live.requests import Source, Stop
+    from srwm.sequential.live.requests import RequestSource, Stop
     from srwm.sequential.live.saved_state import Position
 
 _EPILOG = """\
@@ -18,7 +18,7 @@ Input, one JSON object a line:
   {"image": "0001.png"}                  asks what an image shows
   {"label": 2}                           tells what the last image showed; the model learns it with the next image
   {"image": "0001.png", "label": "cat"}  both in one: the image is answered before the label is looked at
-  {"reset": true}                        forgets all that was learnt, and begins anew
+  {"reset": true}                        forgets all that was learnt: a reset
   "id": anything is echoed; "source": NAME says for one image what --source says for all
 Labels are numbers from 0 on, or names: the first names take the model's classes in order of their appearance.
 
@@ -41,7 +41,7 @@ Weights that change themselves may grow without bound on streams far longer than
 have forget gates (recipes with -gated). Reports show their norm; a stream whose state is no longer finite stops with
 status 1, and with --max-norm it forgets what it has learnt in time (not the names), says {"event": "forgotten", ...}
 and goes on. Without gates and without --max-norm, a warning comes when the stream has become more than 4 times as long
-as a stream of the training was (with train.carry_state_prob: until it began anew, on average) since it began, was reset
+as a stream of the training was (with train.carry_state_prob: until a reset, on average) since it began, was reset
 or forgot: as an event, at the step where it happens, and once as a line on standard error.
 
 Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --strict), 130 interrupted.
@@ -173,7 +173,7 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(f"--poll {args.poll}; expected 0 or more seconds, and at most a day ({_LONGEST_POLL_S:,})")
 
 
-def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Source":
+def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "RequestSource":
     """Open the input, at the place where it was when the stream was saved."""
     from srwm.sequential.live import demo, requests, watch_folder
 

@@ -16,6 +16,7 @@ saves and stops; --resume goes on, with the same result to the last bit. On seve
   srwm train omniglot-1shot --set task.source=folder:my-scans --set task.invert=true    # dark ink on light paper
   srwm train sequential-strokes
   srwm train parity --device cpu
+  srwm train my_module:MyExperiment/my-recipe    # an experiment of your own: examples/own_experiment.py
 """
 
 
@@ -47,15 +48,15 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _train(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from srwm.experiments import find_experiment
+    from srwm.experiments import find_recipe_by_name
     from srwm.runs.config import override
 
-    kind = find_experiment(args.recipe)
+    experiment, recipe = find_recipe_by_name(args.recipe)
     seed = [] if args.seed is None else [f"seed={args.seed}"]
-    config = override(kind.recipes[args.recipe].config, [*args.set, *seed])
-    path = args.out or Path("runs") / f"{args.recipe}-{config.seed}"
+    config = override(recipe.config, [*args.set, *seed])
+    path = args.out or Path("runs") / f"{config.recipe}-{config.seed}"
     console = Console(stderr=True)
-    result, content = kind.train_run(
+    result, content = experiment.train_run(
         config,
         path,
         resume=args.resume,
@@ -69,6 +70,6 @@ def _train(args: argparse.Namespace) -> int:
         console.print(f"Stopped at step {result.step:,}; go on with --resume --out {path}", soft_wrap=True)
         return EXIT_INTERRUPTED
     if content is not None:
-        Console().print(kind.result_table(content))
+        Console().print(experiment.result_table(content))
         Console().print(f"The run is in {path}", soft_wrap=True, highlight=False)
     return EXIT_OK

@@ -3,13 +3,13 @@
 from .bank import TaskBank, load_bank
 from .config import ContinualConfig, ContinualTrainConfig, LossConfig, TasksConfig
 from .evaluation import evaluate, evaluate_orders
+from .experiment import CONTINUAL
 from .loading import export_continual_model, load_continual_model
 from .measures import ContinualEvaluation, TaskMatrix
 from .model import ContinualModel
 from .recipes import RECIPES, ContinualRecipe, recipe
 from .sequences import Sequences, draw_sequences
 from .trainer import ContinualTrainer
-from .training_run import train_run
 
 __all__ = [
     "RECIPES",
@@ -33,3 +33,5 @@ __all__ = [
     "recipe",
     "train_run",
 ]
+
+train_run = CONTINUAL.train_run

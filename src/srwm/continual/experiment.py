@@ -1,31 +1,35 @@
-"""Continual learning as one kind of run among others."""
+"""Continual learning as one experiment among others."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.table import Table
 
+from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Experiment
+from srwm.inspect.inspected import Inspected
+from srwm.runs.charts import Chart, Measure
+from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.training import Run
+from srwm.supervised.loop_options import MAY_CHANGE
 
 from .bank import load_bank
 from .baselines import FineTuning, NearestMean
-from .config import TasksConfig
+from .config import ContinualConfig, TasksConfig
 from .evaluation import InContext, Learner, evaluate_orders
-from .inspection import watch_continual
-from .loading import KIND, export_continual_model, load_continual_model
+from .inspection import ContinualInspectOptions, inspect_continual
+from .loading import KIND, build_model
 from .measures import ContinualEvaluation
 from .metrics import charts, measures
 from .model import ContinualModel
-from .model_card import model_card
 from .plots import plot_matrices
 from .recipes import RECIPES, paper_figures
 from .split import evaluate_split, load_split_source
-from .tables import evaluation_table, result_table
-from .training_run import train_run
+from .tables import evaluation_table, read_evaluation, result_table, with_interval
+from .training_run import train
 
 LEARNERS: dict[str, Callable[[ContinualModel], Learner]] = {
     "model": InContext,
@@ -35,39 +39,103 @@ LEARNERS: dict[str, Callable[[ContinualModel], Learner]] = {
 """What can learn the tasks of a test, by its name on the command line."""
 
 
-def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test a model; see `Experiment.evaluate`. With `--source`, on tasks of its classes with all images as queries."""
-    model = load_continual_model(name, choose_device(options.device))
-    try:
-        tasks = dataclasses.replace(
-            model.config.tasks,
-            tasks=options.tasks or model.config.tasks.tasks,
-            shots=options.shots or model.config.tasks.shots,
-            classes=model.ways,
-        )
-    except ValueError as error:
-        raise InputError(f"{name} cannot be tested on such sequences: {error}") from error
-    content = {"model": name, "tasks": dataclasses.asdict(tasks)}
-    figures = {}
-    if options.source is None:
-        options.refuse(("invert", "learner"), "needs --source")
-        title, tested = f"{name}, {options.split or 'test'}", _on_drawn(model, tasks, options)
-    else:
-        options.refuse(("episodes",), "is for sequences that are drawn; with --source, all images are queries")
-        tested = _on_source(model, tasks, options.source, options)
-        learner = options.learner or "model"
-        title = f"{name} on {options.source}" + ("" if learner == "model" else f", {learner}")
-        content |= {"source": options.source, "learner": learner}
-        figures = paper_figures(options.source, tasks)
-    if options.picture is not None:
-        panels = {
-            f"{title}{'' if place == 0 else f', order {place + 1}'}": one for place, one in enumerate(tested.orders)
+@dataclass(frozen=True)
+class ContinualEvaluateOptions(EvaluateOptions):
+    """What `srwm evaluate` may be asked of a model of continual learning."""
+
+    tasks: int | None = None
+    """Tasks of a sequence; none for the recipe's."""
+    shots: int | None = None
+    """Examples of each class; none for the recipe's."""
+    source: str | None = None
+    """Tasks of the classes of this source, with all images as queries; several with commas between them."""
+    invert: bool | None = None
+    """With --source: its images show dark ink on light paper."""
+    learner: Literal["model", "nearest-mean", "fine-tuning"] | None = None
+    """With --source: the model (default), or what is set beside it."""
+    picture: Path | None = None
+    """Draw what is still known (.svg, .png, .pdf)."""
+
+
+class Continual(Experiment):
+    """Task after task, in one state."""
+
+    name = KIND
+    recipes = RECIPES
+    may_change = MAY_CHANGE
+    evaluate_options = ContinualEvaluateOptions
+    inspect_options = ContinualInspectOptions
+
+    def build(self, config: ContinualConfig, about: Mapping[str, Any]) -> ContinualModel:
+        return build_model(config)
+
+    def train(self, config: ContinualConfig, run: Run) -> None:
+        train(config, run)
+
+    def test(self, model: ContinualModel, config: ContinualConfig, options: ContinualEvaluateOptions) -> dict[str, Any]:
+        """On sequences that are drawn, or with `--source` on tasks of its classes with all images as queries."""
+        own = config.tasks
+        try:
+            tasks = dataclasses.replace(
+                own, tasks=options.tasks or own.tasks, shots=options.shots or own.shots, classes=model.ways
+            )
+        except ValueError as error:
+            raise InputError(f"the model cannot be tested on such sequences: {error}") from error
+        content: dict[str, Any] = {"tasks": dataclasses.asdict(tasks)}
+        if options.source is None:
+            options.refuse(("invert", "learner"), "needs --source")
+            tested = _on_drawn(model, tasks, options)
+        else:
+            options.refuse(("episodes",), "is for sequences that are drawn; with --source, all images are queries")
+            tested = _on_source(model, tasks, options.source, options)
+            content |= {"source": options.source, "learner": options.learner or "model"}
+        if options.picture is not None:
+            title = options.source or f"{config.recipe}, {options.split or 'test'}"
+            names = (title, *(f"{title}, order {number}" for number in range(2, len(tested.orders) + 1)))
+            plot_matrices(dict(zip(names, tested.orders, strict=True)), options.picture)
+        return {**content, **dataclasses.asdict(tested)}
+
+    def evaluation_table(self, name: str, config: ContinualConfig, tested: Mapping[str, Any]) -> Table:
+        source, learner = tested.get("source"), tested.get("learner", "model")
+        title = name if source is None else f"{name} on {source}" + ("" if learner == "model" else f", {learner}")
+        figures = paper_figures(source, TasksConfig(**tested["tasks"])) if source is not None else {}
+        own = {field.name: tested[field.name] for field in dataclasses.fields(ContinualEvaluation)}
+        return evaluation_table(f"{title}: accuracy in %", read_evaluation(own), figures)
+
+    def result_table(self, result: Mapping[str, Any]) -> Table:
+        return result_table(result)
+
+    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
+        return measures(result)
+
+    def charts(self, result: Mapping[str, Any]) -> list[Chart]:
+        return charts(result)
+
+    def card_text(self, config: ContinualConfig, result: Mapping[str, Any]) -> CardText:
+        tasks, tested = config.tasks, read_evaluation(result["test"])
+        rows = {
+            "data": "; ".join(described_source(word) for word in tasks.sources),
+            "sequences": f"{tasks.tasks} tasks of {tasks.ways} classes, {tasks.shots} examples of each, "
+            f"{tasks.labels.replace('_', '-')} labels",
         }
-        plot_matrices(panels, options.picture)
-    return {**content, **dataclasses.asdict(tested)}, evaluation_table(f"{title}: accuracy in %", tested, figures)
+        for order in tested.orders:
+            where = ", then ".join(dict.fromkeys(order.tasks))
+            rows[f"accuracy on all tasks after the last one, {where}"] = f"{with_interval(order.accuracy)}% (95%)"
+            if order.forgetting is not None:
+                rows[f"forgetting, {where}"] = f"{with_interval(order.forgetting)} points (95%)"
+        return CardText(
+            "A network that learns one task after the other from labelled examples while it runs, and goes on knowing "
+            "the earlier ones.",
+            rows,
+            "Tested on classes it was not trained on. It has seen no other kind of image, and no longer sequences of "
+            "tasks: on others, test it before you trust it.",
+        )
+
+    def inspect(self, name: str, options: ContinualInspectOptions) -> Inspected:
+        return inspect_continual(name, options)
 
 
-def _on_drawn(model: ContinualModel, tasks: TasksConfig, options: EvaluateOptions) -> ContinualEvaluation:
+def _on_drawn(model: ContinualModel, tasks: TasksConfig, options: ContinualEvaluateOptions) -> ContinualEvaluation:
     sets = 1 if options.sets is None else options.sets
     sequences = 1000 if options.episodes is None else options.episodes
     if min(sets, sequences) < 1:
@@ -76,7 +144,9 @@ def _on_drawn(model: ContinualModel, tasks: TasksConfig, options: EvaluateOption
     return evaluate_orders(model, bank, tasks, sets=sets, sequences=sequences, seed=options.seed)
 
 
-def _on_source(model: ContinualModel, tasks: TasksConfig, words: str, options: EvaluateOptions) -> ContinualEvaluation:
+def _on_source(
+    model: ContinualModel, tasks: TasksConfig, words: str, options: ContinualEvaluateOptions
+) -> ContinualEvaluation:
     draws = 10 if options.sets is None else options.sets
     if draws < 1:
         raise InputError(f"{draws} draws of examples; expected at least one")
@@ -90,13 +160,4 @@ def _on_source(model: ContinualModel, tasks: TasksConfig, words: str, options: E
     return ContinualEvaluation.of_orders((found,))
 
 
-def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the best model of a run to a folder of its own; see `Experiment.export`."""
-    model = load_continual_model(run)
-    card = model_card(model.config, result, licence=licence, half=half)
-    export_continual_model(model, out, half=half, measured=result, card=card)
-
-
-CONTINUAL = Experiment(
-    KIND, RECIPES, train_run, result_table, evaluate_model, export_run, measures, charts, watch_continual
-)
+CONTINUAL = Continual()

@@ -1,13 +1,22 @@
 """A model of continual learning at work, for `srwm inspect`."""
 
 import dataclasses
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from srwm.errors import InputError
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Watched, WatchOptions, features_of, make_watched, margin
+from srwm.inspect.inspected import (
+    STREAM,
+    Inspected,
+    InspectedAnswer,
+    InspectOptions,
+    features_of,
+    make_inspected,
+    margin,
+)
 from srwm.runs.devices import choose_device
 from srwm.supervised.network import to_unit
 
@@ -16,14 +25,25 @@ from .loading import load_continual_model
 from .sequences import draw_sequences
 
 
-def watch_continual(name: str, options: WatchOptions) -> Watched:
+@dataclass(frozen=True)
+class ContinualInspectOptions(InspectOptions):
+    """What `srwm inspect` may be asked of a model of continual learning."""
+
+    questions: int | None = None
+    """Tasks that are asked about; none for all."""
+    shots: int | None = None
+    """Examples of each class; none for the recipe's."""
+
+    def __post_init__(self) -> None:
+        self.check_counts("episodes", "questions", "shots")
+
+
+def inspect_continual(name: str, options: ContinualInspectOptions) -> Inspected:
     """Watch a model of continual learning.
 
     Each row is one sequence of tasks, all their examples one after the other, and one question behind them, its last
-    step: a question about each task in turn.
+    step: a question about each task, one after the other.
     """
-    if options.source is not None:
-        raise InputError(f"source is for few-shot models; {name} is shown the sources of its recipe")
     model = load_continual_model(name, choose_device(options.device))
     tasks = model.config.tasks
     try:
@@ -60,15 +80,17 @@ def watch_continual(name: str, options: WatchOptions) -> Watched:
         given = scores().argmax(dim=-1).cpu()
     inspection = recorder.finish()
     rows, steps = inspection[0].rows, inspection[0].step
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[InspectedAnswer, ...] = ()
     gradients: dict[str, Tensor] = {}
     if int(steps[-1]) == place.shape[1]:
-        answers = tuple(Answer(at, len(steps) - 1, int(given[row]), int(wanted[row])) for at, row in enumerate(rows))
+        answers = tuple(
+            InspectedAnswer(at, len(steps) - 1, int(given[row]), int(wanted[row])) for at, row in enumerate(rows)
+        )
         found = answer_gradients(model, lambda: margin(scores()))
         gradients = {record.name: found[record.name][list(rows), -1][:, list(record.heads)] for record in inspection}
     words = tuple((*(str(label) for label in labels[row].tolist()), "?") for row in rows)
     examples = tasks.ways * tasks.shots
-    watched = make_watched(
+    inspected = make_inspected(
         f"{tasks.tasks} {tasks.ways}-way tasks of {', then '.join(bank.names)}, {tasks.shots} examples a class",
         inspection,
         pixels,
@@ -81,4 +103,4 @@ def watch_continual(name: str, options: WatchOptions) -> Watched:
     )
     spans = tuple((int(step) - 1) // examples if int(step) < place.shape[1] else -1 for step in steps)
     names = tuple(f"task {number + 1}" for number in range(tasks.tasks))
-    return dataclasses.replace(watched, spans=spans, span_names=names)
+    return dataclasses.replace(inspected, spans=spans, span_names=names)

@@ -1,4 +1,4 @@
-"""What a run of continual learning came to, as figures and curves for a report."""
+"""The results of a run of continual learning, as figures and curves for a report."""
 
 from collections.abc import Mapping
 from typing import Any

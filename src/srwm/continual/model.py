@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from srwm.nn import SequenceState
-from srwm.supervised.image_learner import ImageLearner
+from srwm.supervised.network import ImageLearner
 
 from .config import ContinualConfig
 

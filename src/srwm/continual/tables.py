@@ -13,7 +13,7 @@ from .measures import ContinualEvaluation, TaskMatrix
 
 
 def result_table(result: Mapping[str, Any]) -> Table:
-    """What a run came to, from the content of `result.json`."""
+    """The results of a run, from the content of `result.json`."""
     title = f"{result['recipe']}, seed {result['seed']}"
     score = "-" if result["score"] is None else f"{result['score']:.1%} at step {result['score_step']:,}"
     about = {

@@ -1,4 +1,4 @@
-"""One run of continual learning, step by step, under the loop of `srwm.runs`."""
+"""A step of continual learning from top to bottom: sequences of tasks, features, states, answers, loss, new weights."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,10 +6,14 @@ import torch
 from torch import Tensor
 
 from srwm.nn import SequenceState
+from srwm.runs.cuda_graph import capture
+from srwm.runs.devices import set_tf32
 from srwm.runs.processes import Processes
+from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
+from srwm.supervised.batches import BatchesAhead
 from srwm.supervised.carried_states import CarriedStates
-from srwm.supervised.cuda_graph_trainer import CudaGraphTrainer, check_shares
-from srwm.supervised.network import evaluating
+from srwm.supervised.network import encoder_autocast, evaluating
+from srwm.supervised.optimizer import ScheduledAdam
 
 from .bank import TaskBank
 from .config import MOST_SOURCES, ContinualConfig
@@ -26,7 +30,6 @@ from .loss import (
     term_name,
     weighted_mean,
 )
-from .model import ContinualModel
 from .replays import Replays, replay
 from .sequences import Sequences, draw_sequences
 from .views import Views
@@ -35,8 +38,10 @@ MOST_NAMED = 5
 """Tasks of a sequence up to which every term has a line of its own in the metrics."""
 
 
-class ContinualTrainer(CudaGraphTrainer):
-    """Trains a model on sequences of tasks.
+class ContinualTrainer:
+    """A model in training on sequences of tasks: `train_step` is one step, from the drawing of sequences to Adam.
+
+    On a GPU a step is one CUDA graph.
 
     Args:
         config: the recipe.
@@ -52,8 +57,6 @@ class ContinualTrainer(CudaGraphTrainer):
         InputError: if the images do not suffice, or the batch cannot be shared out.
     """
 
-    model: ContinualModel
-
     def __init__(
         self,
         config: ContinualConfig,
@@ -63,42 +66,73 @@ class ContinualTrainer(CudaGraphTrainer):
         processes: Processes | None = None,
     ) -> None:
         tasks, train = config.tasks, config.train
-        processes = processes or Processes()
-        check_shares(train.batch_size, train.grad_accum_steps, processes)
+        self.config, self.device, self.processes = config, device, processes or Processes()
+        self.batches = BatchesAhead(train, device, self.processes)
         training.check_enough(tasks)
         validation.check_enough(tasks)
+        set_tf32(train.precision != "float32")
         torch.manual_seed(config.seed)
-        model = build_model(config)
+        self.model = build_model(config)
         if train.init_from is not None:
-            load_initial_weights(model, train.init_from)
+            load_initial_weights(self.model, train.init_from)
+        self.model.to(device)
         # The weights are the same in every process; what is dropped is not.
-        torch.manual_seed(config.seed + 1 + processes.rank)
-        self.config = config
+        torch.manual_seed(config.seed + 1 + self.processes.rank)
         self.training, self.validation = training.to(device), validation.to(device)
         self._pairs = pairs(tasks.tasks)
         self._views = Views(self.training, config)
-        super().__init__(
-            model.to(device),
+        self.optimizer = ScheduledAdam(
+            self.model,
             config.optimizer,
-            train,
             hidden_size=config.model.hidden_size,
-            # The share of right answers of each term, the four parts of the loss, and of the sequences before: right
-            # answers, and how many went on.
-            sums=len(self._pairs) + 6,
+            total_steps=train.total_steps,
             device=device,
-            processes=processes,
+            processes=self.processes,
         )
+        # Loss and steps; the accuracy of each term, the four parts of the loss, and of the sequences before: correct
+        # answers, and how many went on.
+        self._sums = torch.zeros(2 + len(self._pairs) + 6, device=device, dtype=torch.float64)
         self._carried: CarriedStates | None = None
         if train.carry_state_prob:
             self._carried = CarriedStates(
-                self.model.sequence.initial_state(train.batch_size // processes.count, device),
+                self.model.sequence.initial_state(train.batch_size // self.processes.count, device),
                 train,
                 share=train.carry_state_prob,
                 seed=config.seed,
                 stream=CARRIED * (MOST_SOURCES + 1),
-                processes=processes,
+                processes=self.processes,
             )
-        self.start()
+        self._draw_ahead(0)
+        self._update = capture(self._update_weights, self, device)
+
+    def train_step(self, step: int) -> None:
+        """Do one step; on a GPU it may still be under way afterwards."""
+        if not self.batches.has(step):
+            self._draw_ahead(step)
+        self.batches.go_to(step)
+        self.optimizer.set_rate(step)
+        self._update()
+
+    def _draw_ahead(self, step: int) -> None:
+        """Draw the sequences of some steps at once, of which this is one."""
+        steps = self.batches.around(step)
+        self.batches.put(steps, self.draw(torch.arange(steps.start, steps.stop, device=self.device)))
+        self.optimizer.prepare(steps)
+
+    def _update_weights(self) -> None:
+        """From sequences to new weights, without looking at a value: what a CUDA graph captures."""
+        parts = self.config.train.grad_accum_steps
+        total = torch.zeros((), device=self.device)
+        self.optimizer.zero_grad()
+        for rows, first in self.batches.parts():
+            loss, measured = self.loss(rows, first)
+            (loss / parts).backward()
+            total = total + loss.detach() / parts
+            self._sums[2:].add_(measured)
+        self.optimizer.step(total, self.batches.step)
+        self._sums[0].add_(total)
+        self._sums[1].add_(1)
+        self.batches.step.add_(1)
 
     def draw(self, steps: Tensor) -> Sequence[Tensor]:
         """Draw the sequences of some steps: images and sources, what is made of them, and what lies before."""
@@ -112,12 +146,13 @@ class ContinualTrainer(CudaGraphTrainer):
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold; the ends of the last sequences only where new ones go on."""
-        groups = super().tensors()
+        groups = training_tensors(self.model, self.optimizer.tensors, self._sums)
         return groups if self._carried is None else {**groups, "carried": self._carried.tensors()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
-        super().load_tensors(groups)
+        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.batches.forget_step()
         if self._carried is not None:
             self._carried.load_tensors(groups.get("carried", {}))
 
@@ -132,9 +167,14 @@ class ContinualTrainer(CudaGraphTrainer):
         )
 
     def loss(self, batch: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """The weighted terms; the share of right answers of each, and each part of the loss, times the sequences."""
+        """The weighted terms; the accuracy of each, and each part of the loss, times the sequences.
+
+        Args:
+            batch: rows of what `draw` gave for one step.
+            first: place of the first row in the whole batch.
+        """
         config, (places, source), made = self.config, batch[:2], Replays(*batch[2:6])
-        features = self._encode(self._views(places, source, self.step_number, first))
+        features = self._encode(self._views(places, source, self.batches.step, first))
         # A row for each sequence that is made of the images.
         support, query = (_rows(features, at) for at in (made.support, made.query))
         labels, wanted = (field.flatten(0, 1) for field in (made.support_labels, made.query_labels))
@@ -167,12 +207,15 @@ class ContinualTrainer(CudaGraphTrainer):
         known = [few_shot.detach() * 0] * 2 if earlier is None else earlier.counts()
         return loss, torch.stack([*parts, *known]) * len(places)
 
-    def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
-        """Accuracy on each task after each later one, what these come to, and the parts of the loss."""
-        means = [value / (steps * self.config.train.batch_size) for value in sums]
+    def metrics(self) -> dict[str, float]:
+        """Means since the last call: loss, accuracy on each task after each later one, and the parts of the loss."""
+        total, steps, *sums = take_sums(self._sums, self.optimizer.watch, self.processes)
+        sequences = max(round(steps / self.processes.count), 1) * self.config.train.batch_size
+        means = [value / sequences for value in sums]
         accuracy = dict(zip(self._pairs, means, strict=False))
         tasks, loss = self.config.tasks.tasks, self.config.loss
         found = {
+            "train/loss": total / max(steps, 1),
             "train/accuracy": sum(accuracy[tasks - 1, task] for task in range(tasks)) / tasks,
             "train/accuracy_when_learnt": sum(accuracy[task, task] for task in range(tasks)) / tasks,
         }
@@ -188,9 +231,9 @@ class ContinualTrainer(CudaGraphTrainer):
             found["train/loss_prototypical"] = distance
         if goes_on:
             found["train/accuracy_earlier"] = known / goes_on
-        return found
+        return {**found, "train/gradient_norm": float(self.optimizer.watch.grad_norm)}
 
-    def validate(self, step: int) -> dict[str, float]:
+    def validate(self) -> dict[str, float]:
         """Accuracy on sequences of classes that are not trained on; always the same sequences."""
         config = self.config
         measured = evaluate(
@@ -203,14 +246,14 @@ class ContinualTrainer(CudaGraphTrainer):
         }
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        """Say so when a run that should long have begun to learn is at chance."""
+        """Say so when a run that should long have begun to learn is at chance level."""
         accuracy = metrics.get("validation/accuracy_when_learnt")
         patience = max(1000, self.config.train.total_steps // 20)
         if accuracy is None or step < patience or accuracy > 1.15 / self.config.tasks.ways:
             return None
         return (
-            f"still at chance after {patience:,} steps: some seeds never leave it. Keys of unit length end it (--set "
-            'model.memory_options={"key_map":"l2"}), and so do a second loss on the features (--set '
+            f"plateau at chance level after {patience:,} steps: some seeds never leave it. Keys of unit length end it "
+            '(--set model.memory_options={"key_map":"l2"}), and so do a second loss on the features (--set '
             "loss.prototypical=1) and more queries (--set tasks.queries=8)"
         )
 
@@ -221,18 +264,19 @@ class ContinualTrainer(CudaGraphTrainer):
         if self._carried is None:
             return None, None
         places, labels, source = questions
-        state, is_new = self._carried.begin_state(first, rows, self.step_number)
+        state, is_new = self._carried.begin_state(first, rows, self.batches.step)
         # Before the first step lies nothing.
-        goes_on = ~is_new & (self.step_number > 0)
-        query = self._encode(self._views(places, source, (self.step_number - 1).clamp(min=0), first))
+        goes_on = ~is_new & (self.batches.step > 0)
+        query = self._encode(self._views(places, source, (self.batches.step - 1).clamp(min=0), first))
         return state, EarlierSequences(self.model, query, labels.flatten(1), goes_on)
 
     def _encode(self, images: Tensor) -> Tensor:
+        autocast = encoder_autocast(self.device, self.config.train.precision)
         if self.config.train.freeze_encoder:
             # As in evaluation: the running statistics of a feature norm stay, too.
-            with torch.no_grad(), self.encoder_autocast(), evaluating(self.model):
+            with torch.no_grad(), autocast, evaluating(self.model):
                 return self.model.features(images).float()
-        with self.encoder_autocast():
+        with autocast:
             return self.model.features(images).float()
 
     def _ask(self, query: Tensor, state: SequenceState) -> Tensor:

@@ -14,7 +14,7 @@ from srwm.errors import InputError
 from .image_set import ImageSet
 from .random import random_bits, random_integers, stream_key
 
-_ROOMS = 4
+_BLOCKS = 4
 """Independent sets of random numbers that each episode uses: classes, images, order of the support, of the queries."""
 
 
@@ -70,8 +70,8 @@ def draw_episodes(
     check_enough(image_set, ways, shots, queries)
     per_class = shots + -(-queries // ways)
     device = steps.device
-    rooms = torch.arange(batch_size * _ROOMS, device=device).reshape(batch_size, _ROOMS)
-    keys = stream_key(seed, stream, steps)[..., None, None] + rooms * 0x5851F42D4C957F2D
+    blocks = torch.arange(batch_size * _BLOCKS, device=device).reshape(batch_size, _BLOCKS)
+    keys = stream_key(seed, stream, steps)[..., None, None] + blocks * 0x5851F42D4C957F2D
     class_key, image_key, support_key, query_key = keys.unbind(dim=-1)
 
     number = torch.full((*class_key.shape, ways), image_set.num_classes, device=device)
@@ -85,7 +85,7 @@ def draw_episodes(
     labels = torch.arange(ways, device=device)[:, None].expand(*images.shape)
     order = _shuffled(support_key, ways * shots)
     support, support_labels = (values[..., :shots].flatten(-2).gather(-1, order) for values in (images, labels))
-    # [rounds, ways]: each round shuffles the classes anew.
+    # [rounds, ways]: each round shuffles the classes again.
     rounds = per_class - shots
     at = torch.stack([_shuffled(query_key + i, ways) for i in range(rounds)], dim=-2)
     query, query_labels = (

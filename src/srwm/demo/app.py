@@ -21,7 +21,7 @@ from .bodies import no_session, read_body, read_json
 from .bounds import Busy, Slots, Worker
 from .drawing import look_of, read_picture
 from .guard import Guard
-from .learner import Learner
+from .learner import DrawingLearner
 from .requests import (
     MAX_PICTURE_BYTES,
     class_name,
@@ -113,7 +113,7 @@ class _Demo:
     """
 
     def __init__(self, model: FewShotModel, name: str, clock: Callable[[], float]) -> None:
-        self._learner = Learner(model)
+        self._learner = DrawingLearner(model)
         self._look = look_of(model.config.task.source)
         self._shape = model.image_shape
         self._about = model_view(name, self._learner, self._look)
@@ -215,7 +215,7 @@ class _Demo:
         return await self._compute(session, compute)
 
     async def _compute(self, session: Session, compute: Callable[[], Response]) -> Response:
-        """Compute something about a session when its turn comes."""
+        """Compute something about a session, one after the other."""
         with session.slots.take():
             return await self._network.run(compute)
 

@@ -31,7 +31,7 @@ class Moment(NamedTuple):
     layers: tuple[Layer, ...]
 
 
-class Answer(NamedTuple):
+class DrawingAnswer(NamedTuple):
     """What a model says about a drawing."""
 
     on: list[float]
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
     """The same with self-modification turned off: from the initial weights."""
 
 
-class Learner:
+class DrawingLearner:
     """A model with its self-referential layers.
 
     Attributes:
@@ -88,13 +88,13 @@ class Learner:
             raise RunError(sentence) from None
 
     @torch.no_grad()
-    def answer(self, features: Float[Tensor, "f"], moment: Moment) -> Answer:
+    def answer(self, features: Float[Tensor, "f"], moment: Moment) -> DrawingAnswer:
         """Say what an image shows; nothing is learnt from it."""
         on, off = (
             self.model.read_features(features[None, None], state)[0, 0].softmax(dim=-1).tolist()
             for state in (moment.state, None)
         )
-        return Answer(on, off)
+        return DrawingAnswer(on, off)
 
     def moment_bytes(self) -> int:
         """How much memory a moment takes, about: each matrix is there twice, in the state and to be looked at."""

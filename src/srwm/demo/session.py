@@ -12,7 +12,7 @@ from srwm.errors import InputError
 
 from .bounds import Slots
 from .kept import Kept
-from .learner import Answer, Learner, Moment
+from .learner import DrawingAnswer, DrawingLearner, Moment
 
 MAX_EXAMPLES = 60
 """Examples of a session."""
@@ -50,13 +50,13 @@ class Session:
         slots: for its requests, so that one page cannot take the places of all others.
     """
 
-    def __init__(self, learner: Learner) -> None:
+    def __init__(self, learner: DrawingLearner) -> None:
         self.learner = learner
         self.slots = Slots(MAX_WAITING, "requests of this page")
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset."""
         self.examples: list[Example] = []
         self.moments: list[Moment] = [self.learner.start]
         self.tasks: list[list[str]] = [class_names(0, self.learner.model.ways)]
@@ -111,7 +111,7 @@ class Session:
         """Give a class of the present task another name."""
         self.tasks[-1][label] = name
 
-    def look(self, image: UInt8[ndarray, "c h w"], time: int, label: int | None) -> tuple[Answer, Moment]:
+    def look(self, image: UInt8[ndarray, "c h w"], time: int, label: int | None) -> tuple[DrawingAnswer, Moment]:
         """Answer a drawing at a moment, and say what the network would become if the drawing stayed; nothing is kept.
 
         Args:
@@ -146,7 +146,7 @@ class Sessions(Kept[Session]):
         clock: gives seconds; read when a session is begun or used.
     """
 
-    def __init__(self, learner: Learner, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, learner: DrawingLearner, clock: Callable[[], float] = time.monotonic) -> None:
         largest = max(1, learner.moment_bytes()) * (MAX_EXAMPLES + 1)
         super().__init__(lambda: Session(learner), max(1, min(_MAX_SESSIONS, _MEMORY_BYTES // largest)), clock)
 

@@ -61,7 +61,7 @@ class Bin:
     images: int = 0
     """How many."""
     right: int = 0
-    """Right answers."""
+    """Correct answers."""
     norm: float = 0.0
     """Norm of what had been learnt at its end."""
 
@@ -73,8 +73,8 @@ class History:
         recent: the last answers.
         shown: the last images.
         steps: images lived for.
-        right: right answers among them.
-        instances: right answers and images, for the first, second, ... image of a class since the change.
+        right: correct answers among them.
+        instances: correct answers and images, for the first, second, ... image of a class since the change.
         bins: the whole life in stretches of `bin_width` images; the last may be shorter.
         bin_width: how many images a stretch has.
     """
@@ -108,7 +108,7 @@ class History:
 
     @property
     def running(self) -> tuple[int, int]:
-        """Right answers among the last `RUNNING` images, and how many these are."""
+        """Correct answers among the last `RUNNING` images, and how many these are."""
         last = list(self.recent)[-RUNNING:]
         return sum(each.is_right for each in last), len(last)
 

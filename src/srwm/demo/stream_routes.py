@@ -98,7 +98,7 @@ class StreamRoutes:
         return await self._compute(session, lambda: session.set_task_length(images))
 
     async def reset(self, request: Request) -> Response:
-        """Begin anew, with a stream of some seed."""
+        """Reset, with a stream of some seed."""
         session = self._session(request)
         body = await read_json(request, "seed")
         seed = whole_number("seed", body["seed"], 0, MAX_SEED)
@@ -111,7 +111,7 @@ class StreamRoutes:
         return session
 
     async def _compute(self, session: StreamSession, compute: Callable[[], None], name: str | None = None) -> Response:
-        """Do something with a session when its turn comes, and show what came of it."""
+        """Do something with a session, one after the other, and show what came of it."""
 
         def respond() -> Response:
             compute()

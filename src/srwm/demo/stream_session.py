@@ -12,7 +12,7 @@ from .kept import Kept
 from .session import MAX_WAITING
 from .stream_history import History, Lived, Shown
 from .stream_learner import MatrixStep, StreamLearner, learnt_norm
-from .tasks import TASK_LENGTHS, Task, draw_task, task_bytes
+from .tasks import TASK_LENGTHS, StreamTask, draw_task, task_bytes
 
 MAX_STEPS = 200
 """Images that a request may ask for."""
@@ -44,13 +44,13 @@ class StreamSession:
         self.reset(seed)
 
     def reset(self, seed: int) -> None:
-        """Begin anew, with the tasks of a seed; how long they are stays."""
+        """Reset, with the tasks of a seed; how long they are stays."""
         self.seed, self.task, self.place = seed, 0, 0
         self.history = History()
         self.layers: tuple[MatrixStep, ...] = self.learner.start
         self.is_dead = False
         self._stream = LiveStream(self.learner.model)
-        self._drawn: Task | None = None
+        self._drawn: StreamTask | None = None
 
     @property
     def is_blank(self) -> bool:
@@ -107,7 +107,7 @@ class StreamSession:
         self.place += 1
         self.history.add(self._shown(answer, drawn), norm)
 
-    def _shown(self, answer: Answer, drawn: Task) -> Shown:
+    def _shown(self, answer: Answer, drawn: StreamTask) -> Shown:
         labels, at = drawn.labels, self.place
         said = answer.probabilities.index(answer.probability)
         instance = labels[:at].count(labels[at - 1])

@@ -20,7 +20,7 @@ _STREAM = 0xDE40
 _SEED_BITS = 2**63 - 1
 
 
-class Task(NamedTuple):
+class StreamTask(NamedTuple):
     """Some classes, and images of them in the order in which they are shown."""
 
     images: UInt8[Tensor, "n c h w"]
@@ -33,7 +33,7 @@ class Task(NamedTuple):
     """Whether they are dark on bright."""
 
 
-def draw_task(model: StreamModel, seed: int, number: int) -> Task:
+def draw_task(model: StreamModel, seed: int, number: int) -> StreamTask:
     """Draw a task; it is a function of the seed and its number alone.
 
     A model that was trained on negatives, too, is shown them in about half of the tasks.
@@ -54,7 +54,7 @@ def draw_task(model: StreamModel, seed: int, number: int) -> Task:
     is_inverted = bool(negatives) and bool(random_bits(key + 1, (1,)) % 2)
     positives = [name for name in model.source_names if name not in negatives]
     source = (negatives if is_inverted else [*positives, *negatives])[0]
-    return Task(255 - images if is_inverted else images, (order // per_class).tolist(), source, is_inverted)
+    return StreamTask(255 - images if is_inverted else images, (order // per_class).tolist(), source, is_inverted)
 
 
 def task_bytes(model: StreamModel) -> int:

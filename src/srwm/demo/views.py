@@ -10,7 +10,7 @@ from srwm.data.sources import SOURCES
 from srwm.nn import SelfReferentialLinear
 
 from .drawing import Look
-from .learner import Answer, Learner, Moment
+from .learner import DrawingAnswer, DrawingLearner, Moment
 from .requests import MAX_NAME, MAX_PICTURE_BYTES, encode_pixels
 from .session import MAX_EXAMPLES, Session
 
@@ -20,7 +20,7 @@ _KEPT_DIGITS = 6
 """Digits after the point of what a gate keeps, which is close to one."""
 
 
-def model_view(name: str, learner: Learner, look: Look) -> dict[str, Any]:
+def model_view(name: str, learner: DrawingLearner, look: Look) -> dict[str, Any]:
     """Say what the page shows: the model, its matrices, and the limits of what may be asked."""
     channels, size, _ = learner.model.image_shape
     source = learner.model.config.task.source
@@ -90,7 +90,7 @@ def matrix_view(
     }
 
 
-def answer_view(answer: Answer) -> dict[str, Any]:
+def answer_view(answer: DrawingAnswer) -> dict[str, Any]:
     """Show the probabilities."""
     return {
         "on": [round(each, DIGITS) for each in answer.on],

@@ -4,11 +4,11 @@ from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
 from .config import BootstrapConfig, FewShotConfig, TaskConfig
 from .evaluation import FewShotEvaluation, evaluate
+from .experiment import FEW_SHOT
 from .loading import export_model, load_model, shipped_models
 from .model import FewShotModel
 from .recipes import RECIPES, FewShotRecipe, recipe
 from .trainer import FewShotTrainer
-from .training_run import train_run
 
 __all__ = [
     "RECIPES",
@@ -29,3 +29,5 @@ __all__ = [
     "shipped_models",
     "train_run",
 ]
+
+train_run = FEW_SHOT.train_run

@@ -21,8 +21,9 @@ class TaskConfig:
     queries: int = 1
     """Images to classify in a training episode; all are read from the same state."""
     rotate_support: bool = False
-    """Whether in training all images of an episode take turns as the support, the others being the queries: several
-    times as much to learn from, at no cost to the encoder. Queries must be a multiple of ways times shots."""
+    """Whether in training the support rotates: each block of images of an episode is it once, the others being the
+    queries: several times as much to learn from, at no cost to the encoder. Queries must be a multiple of ways times
+    shots."""
     prototypical_loss: float = 0.0
     """Weight of a second loss in training, which asks the features alone to tell queries apart by their distance from
     the mean of each class (prototypical networks); the encoder learns sooner what is worth remembering."""
@@ -38,9 +39,9 @@ class TaskConfig:
     """Whether in training each image is mirrored, left to right, half of the time: a mirrored cat is a cat, but a
     mirrored letter is another one."""
     augment: float = 0.0
-    """Random turns, scalings and shifts of each training image by itself; 0 is none, 1 is strong."""
+    """Random affine maps (rotation, scaling, shear, shift) of each training image by itself; 0 is none, 1 is strong."""
     augment_episodes: float = 0.0
-    """Random turns, scalings and mirrorings of all images of an episode together, which make new classes; 0 is none."""
+    """Random affine maps and mirroring of all images of an episode together, which make new classes; 0 is none."""
 
     def __post_init__(self) -> None:
         at_least(1, ways=self.ways, shots=self.shots, queries=self.queries)
@@ -49,7 +50,7 @@ class TaskConfig:
         )
         if self.rotate_support and self.queries % (self.ways * self.shots):
             raise ValueError(
-                f"queries={self.queries} cannot take turns as a support of {self.ways} times {self.shots} images; "
+                f"queries={self.queries} cannot rotate with a support of {self.ways} times {self.shots} images; "
                 f"choose a multiple of {self.ways * self.shots}"
             )
 

@@ -66,25 +66,25 @@ def evaluate(
     """
     check_enough(images, task.ways, task.shots, 1)
     features = embed(model, images)
-    right = torch.stack(
+    correct = torch.stack(
         [
-            right_answers(model, images, features, task, episodes=episodes, seed=seed, stream=stream + index)
+            correct_answers(model, images, features, task, episodes=episodes, seed=seed, stream=stream + index)
             for index in range(sets)
         ]
     )
-    return summarise(right)
+    return summarise(correct)
 
 
-def summarise(right: Float[Tensor, "sets episodes"]) -> FewShotEvaluation:
+def summarise(correct: Float[Tensor, "sets episodes"]) -> FewShotEvaluation:
     """Turn the outcome of each episode into a mean with intervals.
 
     The paper's own code divides the deviation over sets by their number instead of its square root, which makes its
     intervals too small by more than a half.
     """
-    means = right.double().mean(dim=1)
-    sets, total = len(means), right.numel()
+    means = correct.double().mean(dim=1)
+    sets, total = len(means), correct.numel()
     interval_sets = t_95(sets - 1) * float(means.std()) / math.sqrt(sets) if sets > 1 else None
-    interval_episodes = 1.96 * float(right.double().std()) / math.sqrt(total) if total > 1 else None
+    interval_episodes = 1.96 * float(correct.double().std()) / math.sqrt(total) if total > 1 else None
     return FewShotEvaluation(float(means.mean()), interval_sets, interval_episodes, tuple(means.tolist()), total)
 
 
@@ -100,7 +100,7 @@ def embed(model: FewShotModel, images: ImageSet) -> Float[Tensor, "n f"]:
 
 
 @torch.no_grad()
-def right_answers(
+def correct_answers(
     model: FewShotModel,
     images: ImageSet,
     features: Float[Tensor, "n f"],
@@ -110,8 +110,8 @@ def right_answers(
     seed: int,
     stream: int,
 ) -> Float[Tensor, "episodes"]:
-    """1 for each episode whose query is answered right, else 0."""
-    right = []
+    """1 for each episode whose query is answered correctly, else 0."""
+    correct = []
     together = at_once(
         _EPISODES_AT_ONCE, features.device, floats=(task.ways * task.shots + 1) * model.config.model.widest
     )
@@ -128,8 +128,8 @@ def right_answers(
             )
             for support, labels, query, wanted in zip(*(field.split(together) for field in drawn), strict=True):
                 scores = model.answer(features[support], labels, features[query])
-                right.append((scores.argmax(dim=-1) == wanted)[:, 0].float())
-    return torch.cat(right)
+                correct.append((scores.argmax(dim=-1) == wanted)[:, 0].float())
+    return torch.cat(correct)
 
 
 @torch.no_grad()
@@ -140,7 +140,7 @@ def accuracy_by_shots(
     features = embed(model, images)
     return [
         float(
-            right_answers(
+            correct_answers(
                 model, images, features, TaskConfig(ways=ways, shots=k), episodes=episodes, seed=seed, stream=100 + k
             ).mean()
         )

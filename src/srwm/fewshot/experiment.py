@@ -1,73 +1,131 @@
-"""Few-shot learning as one kind of run among others."""
+"""Few-shot learning as one experiment among others."""
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
+from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Experiment
+from srwm.inspect.inspected import Inspected
+from srwm.runs.charts import Measure
+from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.results import read_part
+from srwm.runs.training import Run
+from srwm.supervised.loop_options import MAY_CHANGE
 
-from .evaluation import evaluate
+from .config import FewShotConfig
+from .evaluation import FewShotEvaluation, evaluate
 from .images import image_loader
-from .inspection import watch_few_shot
-from .loading import KIND, export_model, load_model
-from .metrics import charts, measures
-from .model_card import model_card
+from .inspection import FewShotInspectOptions, inspect_few_shot
+from .loading import KIND, build_saved_model
+from .model import FewShotModel
 from .recipes import RECIPES
 from .tables import evaluation_table, result_table
-from .training_run import train_run
+from .training_run import train
 
 
-def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test a model; see `Experiment.evaluate`."""
-    sets = 5 if options.sets is None else options.sets
-    episodes = 16_000 if options.episodes is None else options.episodes
-    if min(sets, episodes) < 1:
-        raise InputError(f"{sets} sets of {episodes} episodes; expected at least one of each")
-    if options.shots is not None and options.shots < 1:
-        raise InputError(f"--shots {options.shots}; expected at least 1")
-    if options.invert and options.source is None:
-        raise InputError("--invert needs --source: the recipe says by task.invert what its own images show")
-    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} is a few-shot model")
-    device = choose_device(options.device)
-    model = load_model(name, device=device)
-    config = model.config
-    channels, size, _ = model.image_shape
-    try:
-        task = dataclasses.replace(
-            config.task,
-            source=options.source or config.task.source,
-            shots=options.shots or config.task.shots,
-            image_size=size,
-            channels=channels,
-            invert=config.task.invert if options.source is None else bool(options.invert),
+@dataclass(frozen=True)
+class FewShotEvaluateOptions(EvaluateOptions):
+    """What `srwm evaluate` may be asked of a few-shot model."""
+
+    shots: int | None = None
+    """Labelled images of a class; none for the recipe's."""
+    source: str | None = None
+    """Other images than the recipe's; see `srwm data list`."""
+    invert: bool | None = None
+    """With --source: its images show dark ink on light paper."""
+
+    def __post_init__(self) -> None:
+        for name in ("sets", "episodes", "shots"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name} {value}; expected at least 1")
+        if self.invert and self.source is None:
+            raise ValueError("--invert needs --source: the recipe says by task.invert what its own images show")
+
+
+class FewShot(Experiment):
+    """Few-shot learning."""
+
+    name = KIND
+    recipes = RECIPES
+    may_change = MAY_CHANGE
+    evaluate_options = FewShotEvaluateOptions
+    inspect_options = FewShotInspectOptions
+
+    def build(self, config: FewShotConfig, about: Mapping[str, Any]) -> FewShotModel:
+        return build_saved_model(config, about)
+
+    def train(self, config: FewShotConfig, run: Run) -> None:
+        train(config, run)
+
+    def test(self, model: FewShotModel, config: FewShotConfig, options: FewShotEvaluateOptions) -> dict[str, Any]:
+        channels, size, _ = model.image_shape
+        try:
+            task = dataclasses.replace(
+                config.task,
+                source=options.source or config.task.source,
+                shots=options.shots or config.task.shots,
+                image_size=size,
+                channels=channels,
+                invert=config.task.invert if options.source is None else bool(options.invert),
+            )
+        except ValueError as error:
+            raise InputError(f"the model cannot be tested on such episodes: {error}") from error
+        images = image_loader(task, options.data)(options.split or "test").to(next(model.parameters()).device)
+        sets, episodes = options.sets or 5, options.episodes or 16_000
+        tested = evaluate(model, images, task, sets=sets, episodes=episodes, seed=options.seed)
+        return {"images": images.name, "task": dataclasses.asdict(task), **dataclasses.asdict(tested)}
+
+    def evaluation_table(self, name: str, config: FewShotConfig, tested: Mapping[str, Any]) -> Table:
+        task = tested["task"]
+        is_own_task = (task["source"], task["shots"]) == (config.task.source, config.task.shots)
+        paper = RECIPES[config.recipe].paper if config.recipe in RECIPES and is_own_task else None
+        figures = {field.name: tested[field.name] for field in dataclasses.fields(FewShotEvaluation)}
+        title = f"{tested['images']}, {task['ways']}-way {task['shots']}-shot"
+        return evaluation_table(title, read_part(FewShotEvaluation, figures, "test"), paper)
+
+    def result_table(self, result: Mapping[str, Any]) -> Table:
+        entry = RECIPES.get(result["recipe"])
+        return result_table(result, entry.paper if entry else None)
+
+    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
+        found = []
+        if result.get("test") is not None:
+            test = read_part(FewShotEvaluation, result["test"], "test")
+            entry = RECIPES.get(result.get("recipe", ""))
+            paper = None if entry is None or entry.paper is None else entry.paper / 100
+            interval = test.interval_episodes if test.interval_sets is None else test.interval_sets
+            found.append(Measure("test accuracy, classes never seen", test.accuracy, interval, paper, percent=True))
+        if result.get("score") is not None:
+            found.append(Measure("best validation accuracy", result["score"], percent=True))
+        return found
+
+    def charts(self, result: Mapping[str, Any]) -> list[Any]:
+        return []
+
+    def card_text(self, config: FewShotConfig, result: Mapping[str, Any]) -> CardText:
+        task, test = config.task, read_part(FewShotEvaluation, result["test"], "test")
+        interval = "" if test.interval_sets is None else f" ± {test.interval_sets:.2%} (95% over sets)"
+        return CardText(
+            f"A network that learns {task.ways} new classes of images from a few labelled examples of each, while it "
+            "runs.",
+            {
+                "data": f"{described_source(task.source)}; tested on classes it was not trained on",
+                f"test accuracy, {task.ways}-way {task.shots}-shot": f"{test.accuracy:.2%}{interval}, "
+                f"{test.episodes:,} episodes",
+            },
+            "It has seen no other kind of image: on others, test it before you trust it.",
         )
-    except ValueError as error:
-        raise InputError(f"{name} cannot be tested on such episodes: {error}") from error
-    images = image_loader(task, options.data)(options.split or "test").to(device)
-    tested = evaluate(model, images, task, sets=sets, episodes=episodes, seed=options.seed)
-    content = {"model": name, "task": dataclasses.asdict(task), **dataclasses.asdict(tested)}
-    same_task = (task.source, task.shots) == (config.task.source, config.task.shots)
-    paper = RECIPES[config.recipe].paper if config.recipe in RECIPES and same_task else None
-    return content, evaluation_table(f"{images.name}, {task.ways}-way {task.shots}-shot", tested, paper)
+
+    def meta(self, model: FewShotModel) -> dict[str, Any]:
+        return {"image_shape": list(model.image_shape)}
+
+    def inspect(self, name: str, options: FewShotInspectOptions) -> Inspected:
+        return inspect_few_shot(name, options)
 
 
-def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the best model of a run to a folder of its own; see `Experiment.export`."""
-    model = load_model(run)
-    card = model_card(model.config, result, licence=licence, half=half)
-    export_model(model, out, half=half, measured=result, card=card)
-
-
-def _result_table(result: Mapping[str, Any]) -> Table:
-    entry = RECIPES.get(result["recipe"])
-    return result_table(result, entry.paper if entry else None)
-
-
-FEW_SHOT = Experiment(
-    KIND, RECIPES, train_run, _result_table, evaluate_model, export_run, measures, charts, watch_few_shot
-)
+FEW_SHOT = FewShot()

@@ -1,6 +1,7 @@
 """A few-shot model at work, for `srwm inspect`."""
 
 import dataclasses
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -8,7 +9,15 @@ from torch import Tensor
 from srwm.data import ImageSet, check_enough, draw_episodes
 from srwm.errors import InputError
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Watched, WatchOptions, features_of, make_watched, margin
+from srwm.inspect.inspected import (
+    STREAM,
+    Inspected,
+    InspectedAnswer,
+    InspectOptions,
+    features_of,
+    make_inspected,
+    margin,
+)
 from srwm.runs.devices import choose_device
 from srwm.supervised.network import to_unit
 
@@ -16,7 +25,22 @@ from .images import image_loader
 from .loading import load_model
 
 
-def watch_few_shot(name: str, options: WatchOptions) -> Watched:
+@dataclass(frozen=True)
+class FewShotInspectOptions(InspectOptions):
+    """What `srwm inspect` may be asked of a few-shot model."""
+
+    questions: int | None = None
+    """Questions of each episode; none for one of each class."""
+    shots: int | None = None
+    """Labelled images of a class; none for the recipe's."""
+    source: str | None = None
+    """Other images than the recipe's; see `srwm data list`."""
+
+    def __post_init__(self) -> None:
+        self.check_counts("episodes", "questions", "shots")
+
+
+def inspect_few_shot(name: str, options: FewShotInspectOptions) -> Inspected:
     """Watch a few-shot model; each row is one episode's support and one question behind it, its last step."""
     model = load_model(name, device=choose_device(options.device))
     channels, size, _ = model.image_shape
@@ -45,11 +69,12 @@ def watch_few_shot(name: str, options: WatchOptions) -> Watched:
         given = scores().argmax(dim=-1).cpu()
     inspection = recorder.finish()
     rows, last = inspection[0].rows, place.shape[1]
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[InspectedAnswer, ...] = ()
     gradients: dict[str, Tensor] = {}
     if int(inspection[0].step[-1]) == last:
         answers = tuple(
-            Answer(at, len(inspection[0].step) - 1, int(given[row]), int(wanted[row])) for at, row in enumerate(rows)
+            InspectedAnswer(at, len(inspection[0].step) - 1, int(given[row]), int(wanted[row]))
+            for at, row in enumerate(rows)
         )
         found = answer_gradients(model, lambda: margin(scores()))
         gradients = {
@@ -57,7 +82,7 @@ def watch_few_shot(name: str, options: WatchOptions) -> Watched:
         }
     labels = tuple(chr(ord("A") + label) if task.ways <= 26 else str(label) for label in range(task.ways))
     words = tuple((*(labels[label] for label in support_labels[row].tolist()), "?") for row in rows)
-    return make_watched(
+    return make_inspected(
         f"{images.name}, {task.ways}-way {task.shots}-shot",
         inspection,
         pixels,
@@ -71,7 +96,7 @@ def watch_few_shot(name: str, options: WatchOptions) -> Watched:
 
 
 def _rows_of_episodes(
-    images: ImageSet, options: WatchOptions, ways: int, shots: int, questions: int
+    images: ImageSet, options: FewShotInspectOptions, ways: int, shots: int, questions: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Where the images of each row lie [b, n + 1], the labels of its support [b, n], and of its question [b]."""
     check_enough(images, ways, shots, questions)

@@ -8,8 +8,9 @@ import torch
 
 from srwm.errors import InputError
 from srwm.runs import shipped
-from srwm.runs.config import from_json, to_json
-from srwm.runs.model_files import SavedModel, build_saved, read_model, write_model
+from srwm.runs.config import to_json
+from srwm.runs.loading import load_trained
+from srwm.runs.model_files import write_model
 
 from .config import FewShotConfig
 from .model import FewShotModel
@@ -32,10 +33,7 @@ def load_model(name: str | Path, *, device: torch.device | str = "cpu") -> FewSh
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    saved = read_model(shipped.find_model(name, KIND), KIND)
-    config, image_shape = from_json(FewShotConfig, saved.config), _image_shape(saved)
-    model = build_saved(saved, lambda: build_model(config, image_shape))
-    return model.to(device).eval()
+    return load_trained(name, KIND, FewShotConfig, build_saved_model, device)[0]
 
 
 def export_model(model: FewShotModel, folder: Path, *, half: bool, measured: Mapping[str, Any], card: str) -> None:
@@ -74,8 +72,9 @@ def build_model(config: FewShotConfig, image_shape: tuple[int, int, int]) -> Few
         raise InputError(f"the model cannot be built: {error}") from error
 
 
-def _image_shape(saved: SavedModel) -> tuple[int, int, int]:
-    match saved.about.get("image_shape"):
+def build_saved_model(config: FewShotConfig, about: Mapping[str, Any]) -> FewShotModel:
+    """Make the network of a recipe for images of the shape that is said of it."""
+    match about.get("image_shape"):
         case [int(channels), int(height), int(width)] if min(channels, height, width) > 0:
-            return channels, height, width
-    raise InputError(f"{saved.file} has no proper image_shape")
+            return build_model(config, (channels, height, width))
+    raise InputError(f"the model has no proper image_shape: expected [c, h, w], got {about.get('image_shape')}")

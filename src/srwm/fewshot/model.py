@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from srwm.supervised.image_learner import ImageLearner
+from srwm.supervised.network import ImageLearner
 
 from .config import FewShotConfig
 

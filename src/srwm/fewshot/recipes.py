@@ -4,26 +4,17 @@ A name is source, shots, and what differs from the SRWM with Conv-4: `fc100-5sho
 Where the paper and the authors' code differ, the option is named here and its default is the paper's.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from srwm.runs.recipes import find_recipe
+from srwm.runs.recipes import NamedRecipe, find_recipe
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET, OFF_PLATEAU, UNIT_KEYS
 
 from .config import BootstrapConfig, FewShotConfig, TaskConfig
 
-
-@dataclass(frozen=True)
-class FewShotRecipe:
-    """A named configuration."""
-
-    config: FewShotConfig
-    """What is run."""
-    title: str
-    """One line on what it is."""
-    paper: float | None = None
-    """Test accuracy in the paper, in percent; beside a recipe of our own, that of the paper's network on this task."""
+FewShotRecipe = NamedRecipe[FewShotConfig]
+"""A named configuration of few-shot learning."""
 
 
 def recipe(name: str) -> FewShotRecipe:
@@ -69,7 +60,7 @@ _OMNIGLOT_BEST = _with(
     optimizer={"schedule": "cosine", "warmup_steps": 500},
     train={"total_steps": 40_000, "precision": "bfloat16", "validation_episodes": 8000},
 )
-"""What ends the stay at chance, several queries that take turns, a second loss, mild augmentation."""
+"""What ends the plateau at chance level, a rotating support, a prototypical loss, mild augmentation."""
 
 _FC100_BEST = _with(
     FC100,
@@ -87,7 +78,7 @@ _FC100_BEST = _with(
     # Few steps: four times as many overfit.
     train={"total_steps": 5000, "precision": "bfloat16", "validation_episodes": 4000},
 )
-"""What ends the stay at chance, twice the channels, and natural images mirrored, jittered and moved."""
+"""What ends the plateau at chance level, twice the channels, and natural images mirrored, jittered and moved."""
 
 _RES12 = {"encoder": "res12", "encoder_channels": 256, "encoder_dropout": 0.3, "dropout_variant": "2d_inblock"}
 

@@ -12,7 +12,7 @@ from .evaluation import FewShotEvaluation
 
 
 def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
-    """What a run came to.
+    """The results of a run.
 
     Args:
         result: the content of `result.json`.

@@ -1,30 +1,35 @@
-"""One run of few-shot training, step by step, under the loop of `srwm.runs`."""
+"""A step of few-shot training from top to bottom: episodes, images, features, answers, loss, new weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
+from srwm.runs.cuda_graph import capture
+from srwm.runs.devices import set_tf32
 from srwm.runs.processes import Processes
+from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
-from srwm.supervised.cuda_graph_trainer import CudaGraphTrainer, check_shares
-from srwm.supervised.network import to_unit
+from srwm.supervised.batches import BatchesAhead
+from srwm.supervised.network import encoder_autocast, to_unit
+from srwm.supervised.optimizer import ScheduledAdam
 from srwm.supervised.prototypes import prototype_logits
 
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
-from .evaluation import embed, right_answers
+from .evaluation import correct_answers, embed
 from .loading import build_model
-from .model import FewShotModel
 
 TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Streams of random numbers, kept apart."""
 
 
-class FewShotTrainer(CudaGraphTrainer):
-    """Trains a model on episodes.
+class FewShotTrainer:
+    """A model in training on episodes: `train_step` is one step, from the drawing of episodes to Adam.
+
+    On a GPU a step is one CUDA graph.
 
     Args:
         config: the recipe.
@@ -40,8 +45,6 @@ class FewShotTrainer(CudaGraphTrainer):
         InputError: if the images do not suffice, or the batch cannot be shared out.
     """
 
-    model: FewShotModel
-
     def __init__(
         self,
         config: FewShotConfig,
@@ -51,30 +54,60 @@ class FewShotTrainer(CudaGraphTrainer):
         processes: Processes | None = None,
     ) -> None:
         task, train = config.task, config.train
-        processes = processes or Processes()
-        check_shares(train.batch_size, train.grad_accum_steps, processes)
+        self.config, self.device, self.processes = config, device, processes or Processes()
+        self.batches = BatchesAhead(train, device, self.processes)
         # Further images of bootstrapped training are drawn with the queries, before them.
         self._future = task.ways * config.bootstrap.future_shots
         check_enough(training, task.ways, task.shots, self._future + task.queries)
         check_enough(validation, task.ways, task.shots, 1)
+        self.training, self.validation = training.to(device), validation.to(device)
+        set_tf32(train.precision != "float32")
         torch.manual_seed(config.seed)
         channels, height, width = training.images.shape[1:]
-        model = build_model(config, (channels, height, width)).to(device)
+        self.model = build_model(config, (channels, height, width)).to(device)
         # The weights are the same in every process; what is dropped is not.
-        torch.manual_seed(config.seed + 1 + processes.rank)
-        super().__init__(
-            model,
+        torch.manual_seed(config.seed + 1 + self.processes.rank)
+        self.optimizer = ScheduledAdam(
+            self.model,
             config.optimizer,
-            train,
             hidden_size=config.model.hidden_size,
-            sums=2 if self._future else 1,
+            total_steps=train.total_steps,
             device=device,
-            processes=processes,
+            processes=self.processes,
         )
-        self.config = config
-        self.training = training.to(device)
-        self.validation = validation.to(device)
-        self.start()
+        # Loss, steps, correct answers times episodes, and of bootstrapped training those after the further images.
+        self._sums = torch.zeros(4 if self._future else 3, device=device, dtype=torch.float64)
+        self._draw_ahead(0)
+        self._update = capture(self._update_weights, self, device)
+
+    def train_step(self, step: int) -> None:
+        """Do one step; on a GPU it may still be under way afterwards."""
+        if not self.batches.has(step):
+            self._draw_ahead(step)
+        self.batches.go_to(step)
+        self.optimizer.set_rate(step)
+        self._update()
+
+    def _draw_ahead(self, step: int) -> None:
+        """Draw the episodes of some steps at once, of which this is one."""
+        steps = self.batches.around(step)
+        self.batches.put(steps, self.draw(torch.arange(steps.start, steps.stop, device=self.device)))
+        self.optimizer.prepare(steps)
+
+    def _update_weights(self) -> None:
+        """From episodes to new weights, without looking at a value: what a CUDA graph captures."""
+        parts = self.config.train.grad_accum_steps
+        total = torch.zeros((), device=self.device)
+        self.optimizer.zero_grad()
+        for rows, first in self.batches.parts():
+            loss, correct = self.loss(Episodes(*rows), first)
+            (loss / parts).backward()
+            total = total + loss.detach() / parts
+            self._sums[2:].add_(correct)
+        self.optimizer.step(total, self.batches.step)
+        self._sums[0].add_(total)
+        self._sums[1].add_(1)
+        self.batches.step.add_(1)
 
     def draw(self, steps: Tensor) -> Episodes:
         """Draw the episodes of some steps; the further images of bootstrapped training stand before the queries."""
@@ -96,21 +129,23 @@ class FewShotTrainer(CudaGraphTrainer):
         query, labels = (shuffled_first(field, future, key) for field in (drawn.query, drawn.query_labels))
         return drawn._replace(query=query, query_labels=labels)
 
-    def loss(self, batch: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy over the queries, or the bootstrapped loss; shares of right answers times the episodes."""
-        episodes, task = Episodes(*batch), self.config.task
+    def loss(self, episodes: Episodes, first: int) -> tuple[Tensor, Tensor]:
+        """The mean loss over the queries of some episodes, and accuracies times their number; no value is looked at.
+
+        Args:
+            episodes: some of the batch.
+            first: place of the first of them in the whole batch.
+        """
+        task = self.config.task
         images = to_unit(self.training.images[torch.cat([episodes.support, episodes.query], dim=1)])
-        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.step_number, first=first)
-        if task.horizontal_flip:
-            images = horizontal_flip(images, keys)
-        if task.augment or task.augment_episodes:
-            images = jitter(images, keys, each_image=task.augment, each_episode=task.augment_episodes)
-        with self.encoder_autocast():
+        if task.horizontal_flip or task.augment or task.augment_episodes:
+            images = self._augmented(images, first)
+        with encoder_autocast(self.device, self.config.train.precision):
             features = self.model.features(images).float()
         labels = torch.cat([episodes.support_labels, episodes.query_labels], dim=1)
         size = episodes.support.shape[1]
         (support, query), (known, wanted) = (
-            _turns(field, size) if task.rotate_support else (field[:, :size], field[:, size:])
+            _rotations(field, size) if task.rotate_support else (field[:, :size], field[:, size:])
             for field in (features, labels)
         )
         if self._future:
@@ -127,52 +162,76 @@ class FewShotTrainer(CudaGraphTrainer):
         else:
             answers = [self.model.answer(support, known, query)]
             loss = F.cross_entropy(answers[0].flatten(0, 1), wanted.flatten())
-        # The share of right answers counts once for each episode, however many turns it has.
-        right = [(scores.detach().argmax(dim=-1) == wanted).float().mean() for scores in answers]
+        # An accuracy counts once for each episode, however many rotations of its support it has.
+        correct = [(scores.detach().argmax(dim=-1) == wanted).float().mean() for scores in answers]
         if task.prototypical_loss:
             logits = prototype_logits(support, known, query, task.ways)
             loss = loss + task.prototypical_loss * F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
-        return loss, torch.stack(right) * len(episodes.support)
+        return loss, torch.stack(correct) * len(episodes.support)
 
-    def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
-        """The share of right answers; of bootstrapped training also that after the further images."""
-        episodes = steps * self.config.train.batch_size
-        names = ("train/accuracy", "train/future_accuracy")[: len(sums)]
-        return {name: right / episodes for name, right in zip(names, sums, strict=True)}
+    def _augmented(self, images: Tensor, first: int) -> Tensor:
+        """Images changed at random, in ways that follow from the step and the place of their episode."""
+        task, step = self.config.task, self.batches.step
+        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=step, first=first)
+        if task.horizontal_flip:
+            images = horizontal_flip(images, keys)
+        if task.augment or task.augment_episodes:
+            images = jitter(images, keys, each_image=task.augment, each_episode=task.augment_episodes)
+        return images
 
-    def validate(self, step: int) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
+        """Mean loss and accuracies since the last call, and the norm of the last gradient; waits for the device."""
+        loss, steps, *correct = take_sums(self._sums, self.optimizer.watch, self.processes)
+        episodes = max(round(steps / self.processes.count), 1) * self.config.train.batch_size
+        names = ("train/accuracy", "train/future_accuracy")[: len(correct)]
+        return {
+            "train/loss": loss / max(steps, 1),
+            **{name: total / episodes for name, total in zip(names, correct, strict=True)},
+            "train/gradient_norm": float(self.optimizer.watch.grad_norm),
+        }
+
+    def validate(self) -> dict[str, float]:
         """Accuracy on episodes of classes that are not trained on; always the same episodes."""
         task, train = self.config.task, self.config.train
         features = embed(self.model, self.validation)
-        right = right_answers(
+        correct = correct_answers(
             self.model, self.validation, features, task, episodes=train.validation_episodes, seed=0, stream=VALIDATION
         )
-        return {"validation/accuracy": float(right.mean())}
+        return {"validation/accuracy": float(correct.mean())}
+
+    def tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything that a checkpoint must hold."""
+        return training_tensors(self.model, self.optimizer.tensors, self._sums)
+
+    def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Go back to a checkpoint."""
+        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.batches.forget_step()
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        """Say so when a run that should long have begun to learn is still at chance."""
+        """Say so when a run that should long have begun to learn is still on the plateau at chance level."""
         accuracy = metrics.get("validation/accuracy")
-        # With the paper's Omniglot recipe, 300,000 steps, 4 seeds of 12 left chance by 800, the others not by 5,000.
+        # With the paper's Omniglot recipe, 300,000 steps, 4 seeds of 12 left it by 800, the others not by 5,000.
         patience = max(2000, self.config.train.total_steps // 60)
         if accuracy is None or step < patience or accuracy > 1.15 / self.config.task.ways:
             return None
         return (
-            f"still at chance after {patience:,} steps: some seeds never leave it, and others do (--seed N). Centred "
-            "features and louder labels end it (--set model.feature_norm=true --set model.label_scale=8), and so can "
-            "more queries an episode (--set task.queries=15) or a larger batch"
+            f"plateau at chance level after {patience:,} steps: some seeds never leave it, and others do (--seed N). "
+            "Centred features and louder labels end it (--set model.feature_norm=true --set model.label_scale=8), and "
+            "so can more queries an episode (--set task.queries=15) or a larger batch"
         )
 
 
-def _turns(items: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Let each `size` of the items of an episode be its support once, and the others its queries.
+def _rotations(items: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Let each `size` of the items of an episode be its support once, and the others its queries (`rotate_support`).
 
     Args:
         items: features or labels [b, n, ...], the support first; in each `size` of them every class is there as often.
         size: images of a support.
 
     Returns:
-        Supports [b * turns, size, ...] and queries [b * turns, n - size, ...].
+        Supports [b * rotations, size, ...] and queries [b * rotations, n - size, ...].
     """
     blocks = items.unflatten(1, (-1, size))
-    others = [torch.cat([blocks[:, :turn], blocks[:, turn + 1 :]], dim=1) for turn in range(blocks.shape[1])]
+    others = [torch.cat([blocks[:, :i], blocks[:, i + 1 :]], dim=1) for i in range(blocks.shape[1])]
     return blocks.flatten(0, 1), torch.stack(others, dim=1).flatten(2, 3).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""What the pictures of this room have in common: colours, names, and their axes."""
+"""What the pictures of this package have in common: colours, names, and their axes."""
 
 import textwrap
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """A trained model at work: what it is shown, what it answers, and what it does to itself meanwhile.
 
-Each kind of run has a function that gives a `Watched` (`srwm.fewshot.inspection`, `srwm.sequential.inspection`); a
-kind of your own needs no more than `Recorder`, `answer_gradients` and the names of what it showed to its model.
+Few-shot learning and streams have forms of their own (`srwm.fewshot.inspection`, `srwm.sequential.inspection`), with
+images, answers and what each answer rests on; of any other experiment the test is recorded (`srwm.inspect.tested`).
 """
 
 import dataclasses
@@ -26,19 +26,17 @@ MOST_SHOWN = 10_000
 
 
 @dataclass(frozen=True)
-class WatchOptions:
-    """What to show to a model, and what to record of it."""
+class InspectOptions:
+    """What to show to a model, and what to record of it.
+
+    An experiment with options of its own has a subclass, as its `inspect_options`: each further field is an option of
+    `srwm inspect`, and the text under it its help.
+    """
 
     split: Literal["train", "validation", "test"] = "test"
     """Which classes to draw."""
     episodes: int = 1
     """Episodes or streams."""
-    questions: int | None = None
-    """Questions of each few-shot episode; none for one of each class."""
-    shots: int | None = None
-    """Labelled images of a class in a few-shot episode; none for the recipe's."""
-    source: str | None = None
-    """Other images than the recipe's, for few-shot episodes."""
     seed: int = 0
     """Seed of the drawing."""
     device: str = "cpu"
@@ -49,13 +47,17 @@ class WatchOptions:
     """Options of `Recorder`: layers, heads, rows, every, matrices, max_bytes."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "questions", "shots"):
+        self.check_counts("episodes")
+
+    def check_counts(self, *names: str) -> None:
+        """Refuse numbers of things that are none, or too many to be shown."""
+        for name in names:
             value = getattr(self, name)
             if value is not None and not 1 <= value <= MOST_SHOWN:
                 raise InputError(f"{name}={value}; expected 1 to {MOST_SHOWN:,}")
 
 
-class Answer(NamedTuple):
+class InspectedAnswer(NamedTuple):
     """What a model answered at a recorded step of a recorded row."""
 
     row: int
@@ -69,28 +71,28 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class Inspected:
     """A model at work: what it was shown, what it answered, and what it did to itself."""
 
     title: str
     """What was shown."""
     inspection: Inspection
     """What was recorded."""
-    images: UInt8[Tensor, "b t c height width"]
-    """The image of each recorded row and step."""
-    words: tuple[tuple[str, ...], ...]
+    images: UInt8[Tensor, "b t c height width"] | None = None
+    """The image of each recorded row and step, if it was shown images."""
+    words: tuple[tuple[str, ...], ...] | None = None
     """For each recorded row and step, what the model was told with the image."""
-    told: str
+    told: str = ""
     """What these words are."""
-    labels: tuple[str, ...]
+    labels: tuple[str, ...] = ()
     """What each label is called."""
-    right: int
-    """How many answers were right, of all rows that ran."""
-    asked: int
+    correct: int | None = None
+    """How many answers were correct, of all rows that ran."""
+    asked: int | None = None
     """How many there were."""
-    answers: tuple[Answer, ...]
+    answers: tuple[InspectedAnswer, ...] = ()
     """The answers that were looked into."""
-    gradients: dict[str, Float[Tensor, "n h e"]]
+    gradients: Mapping[str, Float[Tensor, "n h e"]] = dataclasses.field(default_factory=dict)
     """For each layer and each of these answers, the direction in which the layer's output raises the margin: by how
     much the score of the answer exceeds the mean of the others. The heads are the recorded ones."""
     states: Int[Tensor, "b t"] | None = None
@@ -115,30 +117,30 @@ def features_of(model: Any, images: Tensor) -> Tensor:
     return features
 
 
-def make_watched(
+def make_inspected(
     title: str,
     inspection: Inspection,
     pixels: Tensor,
     words: Sequence[Sequence[str]],
     told: str,
     labels: tuple[str, ...],
-    right: Tensor,
-    answers: tuple[Answer, ...],
+    correct: Tensor,
+    answers: tuple[InspectedAnswer, ...],
     gradients: dict[str, Tensor],
     states: Tensor | None = None,
-) -> Watched:
+) -> Inspected:
     """Keep of images, words and states those of the recorded rows and steps."""
     record = inspection[0]
     shown = record.step - 1
-    return Watched(
+    return Inspected(
         title,
         inspection,
         pixels[list(record.rows)][:, shown],
         tuple(tuple(row[place] for place in shown.tolist()) for row in words),
         told,
         labels,
-        int(right.sum()),
-        right.numel(),
+        int(correct.sum()),
+        correct.numel(),
         answers,
         gradients,
         None if states is None else states[list(record.rows)][:, shown],

@@ -13,7 +13,7 @@ from srwm.runs.pictures import FAINT, new_figure, write
 
 from ._figure import INK, headline, layer_title
 from .attribution import attribute
-from .inspected import Answer, Watched
+from .inspected import Inspected, InspectedAnswer
 from .record import MatrixRecord
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MOST_NUMBERS = 200
 """With more cells than this, the numbers in them would not be read."""
 
 
-def plot_past(watched: Watched, out: Path) -> None:
+def plot_past(inspected: Inspected, out: Path) -> None:
     """Draw what each past step adds to the model's answers, one panel for each layer.
 
     A cell says by how much what was written at that step raises (red) or lowers (blue) the margin of the answer: the
@@ -34,20 +34,20 @@ def plot_past(watched: Watched, out: Path) -> None:
     output changes the margin is taken to first order.
 
     Args:
-        watched: a model at work; of several episodes the first one is drawn.
+        inspected: a model at work; of several episodes the first one is drawn.
         out: the picture; its ending says of what kind.
 
     Raises:
         InputError: if there are no answers, the matrices were not kept, or the picture cannot be drawn.
     """
-    answers = _of_one_episode(watched)
+    answers = _of_one_episode(inspected)
     if not answers:
         raise InputError("no answer was recorded, so there is nothing that one could rest on; record every step")
-    records = [record for record in watched.inspection if record.kind != "fixed"]
+    records = [record for record in inspected.inspection if record.kind != "fixed"]
     if not records:
         raise InputError("no recorded layer changes its weights; there is nothing to draw")
     columns = max(answer.place for answer in answers)
-    terms = [_terms(watched, record, answers) for record in records]
+    terms = [_terms(inspected, record, answers) for record in records]
     # One scale for all layers, so that one that hardly matters looks like it.
     limit = max(1e-12, *(float(each[:, 2 : 2 + columns].abs().max()) for each in terms)) if columns else 1.0
     cell = 0.62 if columns <= _FEW_COLUMNS else 0.34
@@ -56,33 +56,33 @@ def plot_past(watched: Watched, out: Path) -> None:
     figure, grid = new_figure(-(-len(records) // across), across, size)
     panels = [panel for row in grid for panel in row]
     for panel, record, each in zip(panels, records, terms, strict=True):
-        _Panel(panel, watched, answers, each, columns, limit).draw()
-        panel.set_title(layer_title(watched.inspection, record), fontsize="medium", color=INK)
+        _Panel(panel, inspected, answers, each, columns, limit).draw()
+        panel.set_title(layer_title(inspected.inspection, record), fontsize="medium", color=INK)
     words = "What was written at each past step adds to the answer (red) or takes from it (blue)"
     headline(figure, f"{words}; darkest: {limit:.2g}")
     write(figure, out)
 
 
-def _of_one_episode(watched: Watched) -> list[Answer]:
+def _of_one_episode(inspected: Inspected) -> list[InspectedAnswer]:
     """The answers that have the same past as the first, up to the answer itself."""
-    if not watched.answers:
+    if not inspected.answers or inspected.images is None:
         return []
-    first = watched.answers[0]
-    past = watched.images[first.row, : first.place]
+    first = inspected.answers[0]
+    past = inspected.images[first.row, : first.place]
     return [
         answer
-        for answer in watched.answers
-        if answer.row == first.row or torch.equal(watched.images[answer.row, : first.place], past)
+        for answer in inspected.answers
+        if answer.row == first.row or torch.equal(inspected.images[answer.row, : first.place], past)
     ]
 
 
-def _terms(watched: Watched, record: MatrixRecord, answers: Sequence[Answer]) -> Tensor:
+def _terms(inspected: Inspected, record: MatrixRecord, answers: Sequence[InspectedAnswer]) -> Tensor:
     """What each answer's margin gets from where: initial, carried, then each recorded step [n, t + 2]."""
-    places = {answer: index for index, answer in enumerate(watched.answers)}
+    places = {answer: index for index, answer in enumerate(inspected.answers)}
     return torch.cat(
         [
             attribute(record, row=answer.row, at=[answer.place]).toward(
-                watched.gradients[record.name][places[answer]][None]
+                inspected.gradients[record.name][places[answer]][None]
             )
             for answer in answers
         ]
@@ -93,10 +93,19 @@ class _Panel:
     """The panel of one layer: cells of side 1, the past above them, the answers to their left."""
 
     def __init__(
-        self, panel: "Axes", watched: Watched, answers: Sequence[Answer], terms: Tensor, columns: int, limit: float
+        self,
+        panel: "Axes",
+        inspected: Inspected,
+        answers: Sequence[InspectedAnswer],
+        terms: Tensor,
+        columns: int,
+        limit: float,
     ) -> None:
-        self._panel, self._watched, self._answers, self._limit = panel, watched, answers, limit
+        self._panel, self._inspected, self._answers, self._limit = panel, inspected, answers, limit
         self._terms, self._columns = terms, columns
+        assert inspected.images is not None
+        assert inspected.words is not None
+        self._images, self._words = inspected.images, inspected.words
         # The columns of a long past are narrower, and have no room for images.
         self._width = min(1.0, _MOST_COLUMNS / columns) if columns else 1.0
         self._right = columns * self._width
@@ -112,9 +121,9 @@ class _Panel:
             panel.imshow(past.numpy(), **scale, extent=(0, self._right, number, 0), interpolation="nearest", zorder=1)
         self._draw_past()
         for row, answer in enumerate(self._answers):
-            _thumbnail(panel, self._watched.images[answer.row, answer.place], -1.15, float(row))
+            _thumbnail(panel, self._images[answer.row, answer.place], -1.15, float(row))
             colour = _RIGHT if answer.given == answer.wanted else _WRONG
-            self._write(-1.3, row + 0.5, _verdict(self._watched, answer), colour, ha="right", fontsize="small")
+            self._write(-1.3, row + 0.5, _verdict(self._inspected, answer), colour, ha="right", fontsize="small")
         if past.numel() <= _MOST_NUMBERS:
             self._draw_numbers(past)
         panel.set_xlim(-3.0, self._right + 1.4)
@@ -127,11 +136,11 @@ class _Panel:
         row = self._answers[0].row
         if self._width == 1:
             for column in range(self._columns):
-                _thumbnail(self._panel, self._watched.images[row, column], float(column), -1.05)
-                self._write(column + 0.5, -1.25, self._watched.words[row][column], INK, va="bottom", fontsize="small")
-            self._write(-0.2, -1.25, self._watched.told, FAINT, ha="right", va="bottom")
+                _thumbnail(self._panel, self._images[row, column], float(column), -1.05)
+                self._write(column + 0.5, -1.25, self._words[row][column], INK, va="bottom", fontsize="small")
+            self._write(-0.2, -1.25, self._inspected.told, FAINT, ha="right", va="bottom")
             return
-        steps = self._watched.inspection[0].step.tolist()
+        steps = self._inspected.inspection[0].step.tolist()
         for column in range(9, self._columns, 10):
             self._write((column + 0.5) * self._width, -0.2, str(steps[column]), FAINT, va="bottom")
         self._write(-0.2, -0.2, "step", FAINT, ha="right", va="bottom")
@@ -153,11 +162,11 @@ class _Panel:
         self._panel.text(x, y, text, color=colour, **{"ha": "center", "va": "center", "fontsize": "x-small", **style})
 
 
-def _verdict(watched: Watched, answer: Answer) -> str:
+def _verdict(inspected: Inspected, answer: InspectedAnswer) -> str:
     """What the model said, and what would have been right."""
     if answer.given == answer.wanted:
-        return watched.labels[answer.given]
-    return f"{watched.labels[answer.given]}, is {watched.labels[answer.wanted]}"
+        return inspected.labels[answer.given]
+    return f"{inspected.labels[answer.given]}, is {inspected.labels[answer.wanted]}"
 
 
 def _signed(value: float, digits: int) -> str:

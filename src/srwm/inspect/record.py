@@ -44,7 +44,7 @@ class MatrixRecord:
     step: Int64[Tensor, "t"]
     """The number of each recorded step, from 1 on, over all calls."""
     episode: Int64[Tensor, "b t"]
-    """How often the change had been made new in this row before, by a reset or by a new state."""
+    """How often the change had been reset in this row before, by `reset` or by a new state."""
     read: Float[Tensor, "b t h d"]
     """What the matrix was multiplied by for the output: the input after its activation, or a delta rule's query."""
     y: Float[Tensor, "b t h e"]

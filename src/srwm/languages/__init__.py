@@ -2,6 +2,7 @@
 
 from .config import CurriculumConfig, LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig, WarmupAdamConfig
 from .evaluation import LanguagesEvaluation, evaluate
+from .experiment import LANGUAGES
 from .groups import alternating_group, symmetric_group
 from .loading import export_tracker, load_tracker
 from .network import StateTracker
@@ -10,7 +11,6 @@ from .registry import TASKS, find_task, register_task
 from .regular import cups, group_product, sum_modulo
 from .tasks import Sequences, Task, draw_sequences, numpy_task
 from .trainer import LanguagesTrainer
-from .training_run import train_run
 
 __all__ = [
     "RECIPES",
@@ -42,3 +42,5 @@ __all__ = [
     "symmetric_group",
     "train_run",
 ]
+
+train_run = LANGUAGES.train_run

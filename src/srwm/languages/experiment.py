@@ -1,74 +1,82 @@
-"""Languages as one kind of experiment among others."""
+"""Languages as one experiment among others."""
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from srwm.errors import InputError
-from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Experiment
-from srwm.runs.model_card import model_card
+from srwm.inspect.inspected import Inspected, InspectOptions
+from srwm.runs.charts import Chart, Measure
+from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.training import Run
 
-from .evaluation import evaluate
-from .inspection import watch_tracker
-from .loading import KIND, export_tracker, load_tracker
+from .config import LanguagesConfig
+from .evaluation import LanguagesEvaluation, evaluate
+from .inspection import inspect_tracker
+from .loading import KIND
 from .metrics import charts, measures
+from .network import StateTracker, build_network
 from .recipes import RECIPES, Figures
 from .registry import find_task
 from .tables import evaluation_table, read_evaluation, result_table
-from .training_run import train_run
+from .training_run import MAY_CHANGE, train
 
 
-def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test a network; see `Experiment.evaluate`. `--episodes` are the sequences of each of the lengths."""
-    options.refuse(("split", "sets", "shots", "source", "invert"), f"is for images; {name} reads sequences of symbols")
-    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} reads sequences of symbols")
-    device = choose_device(options.device)
-    network = load_tracker(name, device)
-    config = network.config
-    sequences = config.train.test_sequences if options.episodes is None else options.episodes
-    if sequences < 1:
-        raise InputError(f"--episodes: expected at least 1, got {sequences}")
-    task = find_task(config.task, test=True)
-    tested = evaluate(network, task, config.task.test_lengths, sequences=sequences, seed=options.seed, device=device)
-    content = {"model": name, "task": dataclasses.asdict(config.task), **dataclasses.asdict(tested)}
-    return content, evaluation_table(f"{name}: {task.title}", tested, _figures(config.recipe))
+class Languages(Experiment):
+    """State tracking and formal languages."""
 
+    name = KIND
+    recipes = RECIPES
+    may_change = MAY_CHANGE
 
-def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the network of a run to a folder of its own; see `Experiment.export`."""
-    network = load_tracker(run)
-    config, tested = network.config, read_evaluation(result["test"])
-    rows = {"task": f"{config.task.name}, trained on lengths {config.task.shortest} to {config.task.longest}"}
-    for each in tested.by_length:
-        rows[f"right at every position, length {each.lengths}"] = f"{each.whole:.2%} of {each.sequences:,} sequences"
-    card = model_card(
-        config,
-        result,
-        about="A network that reads a sequence of symbols and answers at every position.",
-        rows=rows,
-        caution="It was trained on no sequences longer than that, and on this task alone.",
-        licence=licence,
-        half=half,
-    )
-    export_tracker(network, out, half=half, measured=result, card=card)
+    def build(self, config: LanguagesConfig, about: Mapping[str, Any]) -> StateTracker:
+        return build_network(config)
+
+    def train(self, config: LanguagesConfig, run: Run) -> None:
+        train(config, run)
+
+    def test(self, model: StateTracker, config: LanguagesConfig, options: EvaluateOptions) -> dict[str, Any]:
+        """`--episodes` are the sequences of each of the lengths."""
+        options.refuse(("split", "sets"), "is for images; this network reads sequences of symbols")
+        sequences = config.train.test_sequences if options.episodes is None else options.episodes
+        if sequences < 1:
+            raise InputError(f"--episodes: expected at least 1, got {sequences}")
+        task, device = find_task(config.task, test=True), next(model.parameters()).device
+        lengths = config.task.test_lengths
+        tested = evaluate(model, task, lengths, sequences=sequences, seed=options.seed, device=device)
+        return {"task": dataclasses.asdict(config.task), **dataclasses.asdict(tested)}
+
+    def evaluation_table(self, name: str, config: LanguagesConfig, tested: Mapping[str, Any]) -> Table:
+        figures = {field.name: tested[field.name] for field in dataclasses.fields(LanguagesEvaluation)}
+        title = f"{name}: {find_task(config.task, test=True).title}"
+        return evaluation_table(title, read_evaluation(figures), _figures(config.recipe))
+
+    def result_table(self, result: Mapping[str, Any]) -> Table:
+        return result_table(result, _figures(result["recipe"]))
+
+    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
+        return measures(result)
+
+    def charts(self, result: Mapping[str, Any]) -> list[Chart]:
+        return charts(result)
+
+    def card_text(self, config: LanguagesConfig, result: Mapping[str, Any]) -> CardText:
+        rows = {"task": f"{config.task.name}, trained on lengths {config.task.shortest} to {config.task.longest}"}
+        for each in read_evaluation(result["test"]).by_length:
+            rows[f"right at every position, length {each.lengths}"] = (
+                f"{each.whole:.2%} of {each.sequences:,} sequences"
+            )
+        about = "A network that reads a sequence of symbols and answers at every position."
+        return CardText(about, rows, "It was trained on no sequences longer than that, and on this task alone.")
+
+    def inspect(self, name: str, options: InspectOptions) -> Inspected:
+        return inspect_tracker(name, options)
 
 
 def _figures(recipe: str) -> Figures:
     return RECIPES[recipe].figures if recipe in RECIPES else {}
 
 
-LANGUAGES = Experiment(
-    KIND,
-    RECIPES,
-    train_run,
-    lambda result: result_table(result, _figures(result["recipe"])),
-    evaluate_model,
-    export_run,
-    measures,
-    charts,
-    watch_tracker,
-)
+LANGUAGES = Languages()

@@ -5,9 +5,8 @@ import functools
 import torch
 from torch import Tensor
 
-from srwm.errors import InputError
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Watched, WatchOptions, make_watched, margin
+from srwm.inspect.inspected import STREAM, Inspected, InspectedAnswer, InspectOptions, make_inspected, margin
 from srwm.runs.devices import choose_device
 
 from .loading import load_tracker
@@ -22,15 +21,8 @@ _PATCH, _LIGHT, _DARK = 8, 220, 30
 """A symbol is shown as a square of so many pixels, the darker the higher its number."""
 
 
-def watch_tracker(name: str, options: WatchOptions) -> Watched:
-    """Watch a network read sequences of the longest length of its training; each row is one sequence.
-
-    Raises:
-        InputError: if an option is for images.
-    """
-    for option in ("questions", "shots", "source"):
-        if getattr(options, option) is not None:
-            raise InputError(f"{option} is for few-shot models; {name} reads sequences of symbols")
+def inspect_tracker(name: str, options: InspectOptions) -> Inspected:
+    """Watch a network read sequences of the longest length of its training; each row is one sequence."""
     network = load_tracker(name, choose_device(options.device))
     task = find_task(network.config.task, test=True)
     lengths = lengths_between(task, network.config.task.shortest, network.config.task.longest)
@@ -56,10 +48,11 @@ def watch_tracker(name: str, options: WatchOptions) -> Watched:
         for record in inspection:
             gradients[record.name].append(found[record.name][0, step - 1, list(record.heads)])
     answers = tuple(
-        Answer(0, place, int(given[first, step - 1]), int(drawn.targets[first, step - 1])) for place, step in places
+        InspectedAnswer(0, place, int(given[first, step - 1]), int(drawn.targets[first, step - 1]))
+        for place, step in places
     )
     shades = (_LIGHT - (_LIGHT - _DARK) * drawn.symbols // max(len(task.symbols) - 1, 1)).to(torch.uint8)
-    return make_watched(
+    return make_inspected(
         f"{options.episodes} sequence(s) of {lengths[-1]} symbols, {task.title}",
         inspection,
         shades[..., None, None, None].expand(*shades.shape, 1, _PATCH, _PATCH),

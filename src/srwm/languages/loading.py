@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from srwm.runs.config import from_json, to_json
-from srwm.runs.model_files import build_saved, read_model, write_model
-from srwm.runs.shipped import find_model
+from srwm.runs.config import to_json
+from srwm.runs.loading import load_trained
+from srwm.runs.model_files import write_model
 
 from .config import LanguagesConfig
 from .network import StateTracker, build_network
@@ -26,10 +26,7 @@ def load_tracker(name: str | Path, device: torch.device | str = "cpu") -> StateT
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    saved = read_model(find_model(name, KIND), KIND)
-    config = from_json(LanguagesConfig, saved.config)
-    network = build_saved(saved, lambda: build_network(config))
-    return network.to(device).eval()
+    return load_trained(name, KIND, LanguagesConfig, lambda config, about: build_network(config), device)[0]
 
 
 def export_tracker(network: StateTracker, folder: Path, *, half: bool, measured: Mapping[str, Any], card: str) -> None:

@@ -1,4 +1,4 @@
-"""What a run on a language came to, as figures and curves for a report."""
+"""The results of a run on a language, as figures and curves for a report."""
 
 import math
 from collections.abc import Mapping

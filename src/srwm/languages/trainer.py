@@ -1,6 +1,6 @@
 """One run of training on a language, step by step, under the loop of `srwm.runs`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -8,11 +8,11 @@ from torch.nn import functional as F
 
 from srwm.errors import InputError
 from srwm.runs.adam import adam_state
-from srwm.runs.cuda_graph import record
-from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
+from srwm.runs.cuda_graph import capture
+from srwm.runs.devices import set_tf32
 from srwm.runs.gradient_watch import GradientWatch
 from srwm.runs.processes import Processes, average_gradients
-from srwm.runs.tensor_file import restore_group
+from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 
 from .config import LanguagesConfig
 from .curriculum import Curriculum
@@ -26,7 +26,7 @@ AHEAD = 64
 
 
 class LanguagesTrainer:
-    """Trains a network to answer at every position; see `srwm.runs.loop.Trainer`.
+    """Trains a network to answer at every position; see `srwm.runs.loop.Checkpointed`.
 
     On a GPU the step is one CUDA graph; sequences are then filled up to the longest of the training, so that all steps
     have one shape.
@@ -57,7 +57,7 @@ class LanguagesTrainer:
         self.model: StateTracker = build_network(config).to(device)
         # The weights are the same in every process; what is dropped is not.
         torch.manual_seed(config.seed + 1 + self.processes.rank)
-        # On a GPU the rate lives there, so that the recorded step reads it.
+        # On a GPU the rate lives there, so that the captured step reads it.
         self._rate = torch.zeros((), device=device)
         adam, on_gpu = config.optimizer, device.type == "cuda"
         self.optimizer = torch.optim.Adam(
@@ -80,10 +80,9 @@ class LanguagesTrainer:
         shape = (AHEAD, config.train.batch_size // self.processes.count, self.lengths[-1])
         self._ahead = Sequences(*(torch.zeros(shape, device=device, dtype=torch.int64) for _ in range(2)))
         self._drawn = -1
-        self._replay: Callable[[], None] | None = None
         if on_gpu:
             self._draw_ahead(0)
-            self._replay = self._record()
+        self._update = capture(self._update_weights, self, device)
 
     def draw(self, step: int) -> Sequences:
         """Draw the whole batch of a step, a function of the seed and the step."""
@@ -99,57 +98,32 @@ class LanguagesTrainer:
         if step != self._next:
             self._step_number.fill_(step)
         self._next = step + 1
-        if self._replay is not None:
-            self._replay()
-        else:
+        if self.device.type != "cuda":
             self.optimizer.param_groups[0]["lr"] = self._rate_of(step)
-            self._run()
+        self._update()
 
     def metrics(self) -> dict[str, float]:
         """Loss, accuracy and share of sequences that are right at every position, since the last call."""
-        sums = self._sums.clone()
-        if self.processes.count > 1:
-            torch.distributed.all_reduce(sums)
-        # After the exchange, in which all processes must take part.
-        self._watch.check()
-        loss, right, asked, whole, sequences = sums.tolist()
-        self._sums.zero_()
+        loss, correct, asked, whole, sequences = take_sums(self._sums, self._watch, self.processes)
         return {
             "train/loss": loss / max(asked, 1),
-            "train/accuracy": right / max(asked, 1),
+            "train/accuracy": correct / max(asked, 1),
             "train/sequence_accuracy": whole / max(sequences, 1),
             "train/gradient_norm": float(self._watch.grad_norm),
             **self._curriculum.metrics(),
         }
 
-    def validate(self, step: int) -> dict[str, float]:
-        """There is no validation: every batch is new, and the last weights are what a run comes to."""
-        return {}
-
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold."""
-        return {
-            "weights": dict(self.model.state_dict()),
-            "optimizer": dict(self._adam),
-            "metrics": {"sums": self._sums},
-            "rng": rng_tensors(),
-            **self._curriculum.tensors(),
-        }
+        return {**training_tensors(self.model, self._adam, self._sums), **self._curriculum.tensors()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Go back to a checkpoint, in place: a recorded step holds on to the tensors' memory."""
-        restore_group(self.model.state_dict(), groups, "weights")
-        restore_group(self._adam, groups, "optimizer")
-        restore_group({"sums": self._sums}, groups, "metrics")
+        """Go back to a checkpoint, in place: a captured step holds on to the tensors' memory."""
+        load_training_tensors(groups, self.model, self._adam, self._sums)
         self._curriculum.load_tensors(groups)
-        load_rng_tensors(groups.get("rng", {}))
         self._next = self._drawn = -1
 
-    def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        """There is nothing to tell: the numbers say it."""
-        return None
-
-    def _run(self) -> None:
+    def _update_weights(self) -> None:
         """One step, from sequences to new weights, without looking at any value on a GPU."""
         at = (self._step_number % AHEAD).reshape(1)
         symbols, targets = (part.index_select(0, at)[0] for part in self._ahead)
@@ -211,13 +185,3 @@ class LanguagesTrainer:
         rates = torch.tensor([self._rate_of(step) for step in range(first, first + AHEAD)])
         self._rates.copy_(rates, non_blocking=True)
         self._drawn = first
-
-    def _record(self) -> Callable[[], None]:
-        """Record the step, and leave everything as it was before."""
-        before = {
-            group: {name: tensor.clone() for name, tensor in tensors.items()}
-            for group, tensors in self.tensors().items()
-        }
-        replay = record(self._run)
-        self.load_tensors(before)
-        return replay

@@ -1,19 +1,13 @@
-"""Training and testing a recipe from beginning to end: trainer, loop, result."""
+"""Training and testing a recipe from beginning to end: trainer, steps, result."""
 
 import dataclasses
-from pathlib import Path
-from typing import Any
 
-import torch
-from rich.console import Console
-
-from srwm.runs.loop import LoopOptions, LoopResult
-from srwm.runs.processes import Processes
-from srwm.runs.training import train_in_folder
+from srwm.runs.devices import set_deterministic
+from srwm.runs.loop import LoopOptions
+from srwm.runs.training import Run
 
 from .config import LanguagesConfig
 from .evaluation import evaluate
-from .loading import KIND
 from .registry import find_task
 from .trainer import LanguagesTrainer
 
@@ -21,69 +15,37 @@ MAY_CHANGE = ("train.total_steps", "train.log_every", "train.checkpoint_every", 
 """What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
 
 
-def train_run(
-    config: LanguagesConfig,
-    path: Path,
-    *,
-    resume: bool = False,
-    device: str = "auto",
-    data: Path | None = None,
-    test: bool = True,
-    tensorboard: bool = False,
-    console: Console | None = None,
-) -> tuple[LoopResult, dict[str, Any] | None]:
-    """Train a recipe in a run folder, and test its last weights.
+def train(config: LanguagesConfig, run: Run) -> None:
+    """Train a recipe, and test its last weights."""
+    set_deterministic(config.train.deterministic)
+    trainer = LanguagesTrainer(config, run.device, run.processes)
 
-    Args:
-        config: the recipe.
-        path: the folder of the run.
-        resume: go on with the run in the folder, if there is one.
-        device: "auto", "cpu", "cuda" or "cuda:N".
-        data: the data folder, which no task reads: sequences are drawn.
-        test: whether to test at the end.
-        tensorboard: also write the numbers for TensorBoard.
-        console: where progress is shown.
+    loop = run.loop(trainer, loop_options(config))
+    for step in loop:  # from the newest checkpoint to the end, or to Ctrl-C
+        trainer.train_step(step)
+        if loop.is_due:
+            loop.record(loop.measure(trainer.metrics))
 
-    Returns:
-        How the loop ended, and the result that stands in `result.json`; None for a run that was interrupted.
-
-    Raises:
-        InputError: if the task, the folder or the device do not fit.
-        RunError: if something fails on the way.
-    """
-
-    def make_trainer(place: torch.device, processes: Processes) -> LanguagesTrainer:
-        return LanguagesTrainer(config, place, processes)
-
-    def finish(trainer: LanguagesTrainer) -> dict[str, Any]:
-        about: dict[str, Any] = {"memory": config.model.memory, "task": config.task.name, "test": None}
-        if test:
-            tested = evaluate(
-                trainer.model,
-                find_task(config.task, test=True),
-                config.task.test_lengths,
-                sequences=config.train.test_sequences,
-                device=trainer.device,
-            )
-            about["test"] = dataclasses.asdict(tested)
-        return about
-
-    return train_in_folder(
-        config,
-        path,
-        kind=KIND,
-        options=loop_options(config, tensorboard),
-        make_trainer=make_trainer,
-        finish=finish,
-        may_change=MAY_CHANGE,
-        deterministic=config.train.deterministic,
-        resume=resume,
-        device=device,
-        console=console,
+    if not run.is_finished:
+        return
+    run.load_best(trainer.model)
+    tested = None
+    if run.test:
+        task, lengths, sequences = (
+            find_task(config.task, test=True),
+            config.task.test_lengths,
+            config.train.test_sequences,
+        )
+        tested = evaluate(trainer.model, task, lengths, sequences=sequences, device=run.device)
+    run.write_result(
+        trainer.model,
+        memory=config.model.memory,
+        task=config.task.name,
+        test=None if tested is None else dataclasses.asdict(tested),
     )
 
 
-def loop_options(config: LanguagesConfig, tensorboard: bool = False) -> LoopOptions:
+def loop_options(config: LanguagesConfig) -> LoopOptions:
     """When the loop of a recipe does what."""
     train = config.train
     return LoopOptions(
@@ -94,5 +56,4 @@ def loop_options(config: LanguagesConfig, tensorboard: bool = False) -> LoopOpti
         items_per_step=train.batch_size,
         item="sequences",
         shown=("train/loss", "train/accuracy", "train/sequence_accuracy"),
-        tensorboard=tensorboard,
     )

@@ -53,7 +53,7 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         Args:
             x: inputs [b, t, input_size].
             state: what an earlier call returned; None is new.
-            reset: bool [b, t]; where true, the state is made new before that step, and no gradient crosses it.
+            reset: bool [b, t]; where true, the state is reset before that step, and no gradient crosses it.
 
         Returns:
             y [b, t, output_size] and the state after the last step.
@@ -71,7 +71,7 @@ class SequenceLayer(nn.Module, Generic[LayerState]):
         Args:
             x_t: inputs [b, input_size].
             state: what an earlier call returned; None is new.
-            reset: bool [b]; rows whose state is made new before the step.
+            reset: bool [b]; rows whose state is reset before the step.
 
         Returns:
             y_t [b, output_size] and the state after the step.

@@ -149,12 +149,12 @@ def reads_equal_steps(trial: Trial) -> Iterator[str]:
 
 @torch.no_grad()
 def reset_starts_anew(trial: Trial) -> Iterator[str]:
-    """A reset inside a sequence equals starting anew there."""
+    """A reset inside a sequence equals a fresh start there."""
     rows, at = trial.some_rows, trial.middle
     y, state = trial.layer(trial.x, reset=trial.reset_at(at, rows))
     fresh = trial.layer(trial.x[:, at:])
     if trial.differ(_rows((y[:, at:], state), rows), _rows(fresh, rows)):
-        yield "A reset inside the sequence does not equal starting anew there."
+        yield "A reset inside the sequence does not equal a fresh start there."
     kept = (_rows((y, state), ~rows), y[rows, :at])
     if trial.differ(kept, (_rows((trial.y, trial.state), ~rows), trial.y[rows, :at])):
         yield "A reset inside the sequence changes rows, or steps, that it does not concern."

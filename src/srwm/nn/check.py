@@ -40,7 +40,7 @@ def check_layer(
     A copy of the layer is run in evaluation mode on random inputs, on its own device and in its own dtype. The
     promises: it returns y [b, t, features] and a state that is a NamedTuple of tensors, batch first; None and zeros are
     the new state; a sequence cut anywhere, or read step by step, gives what the whole gives, values and gradients;
-    a reset equals starting anew, and no gradient crosses it; `state.detach()` and `state.reset(is_first)` do what they
+    a reset equals a fresh start, and no gradient crosses it; `state.detach()` and `state.reset(is_first)` do what they
     say; no argument is changed; nothing is kept on the module; rows of a batch do not mix; every parameter learns.
 
     Args:

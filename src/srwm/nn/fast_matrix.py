@@ -62,7 +62,7 @@ class FastCall:
     after: Float[Tensor, "b h d m"] | None
     """The change after it, as the layer returned it; None for a matrix that never changes."""
     reset: Bool[Tensor, "b t"] | None
-    """Where the change is made new before a step."""
+    """Where the change is reset before a step."""
     y: Float[Tensor, "b t h e"] | None = None
     """The outputs of the heads as the layer returned them; None where they cannot be seen."""
     more: tuple[Float[Tensor, "b h ..."], ...] = ()

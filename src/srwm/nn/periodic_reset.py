@@ -14,7 +14,7 @@ def periodic_reset(
         steps: steps since the episode began, before this call [b].
         time: steps in this call.
         reset: bool [b, t], where episodes begin; None for nowhere.
-        every: n; the state is made new after every n steps.
+        every: n; the state is reset after every n steps.
 
     Returns:
         The resets with the periodic ones [b, t], and the steps since the episode began after this call [b].

@@ -4,9 +4,7 @@ A configuration says `memory="srwm"`; whoever asks what that is looks here. A la
 `package.module:Class` without being registered, or gets a name by `register_memory`.
 """
 
-import importlib
 import inspect
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -15,6 +13,7 @@ import torch
 from torch import nn
 
 from srwm.errors import InputError
+from srwm.named_import import import_named, is_import_name
 
 from ._layer import SequenceLayer
 from .attention import Attention
@@ -100,7 +99,7 @@ class MemoryNames:
 
     def accepts(self, word: str) -> bool:
         """Whether it is a name, or could lead to a class; nothing is imported."""
-        return word in _ENTRIES or _is_path(word)
+        return word in _ENTRIES or is_import_name(word)
 
 
 Memory = Annotated[str, MemoryNames()]
@@ -194,37 +193,17 @@ def find_memory(name: str) -> MemoryEntry:
     """
     if name in _ENTRIES:
         return _ENTRIES[name]
-    if not _is_path(name):
+    if not is_import_name(name):
         names = ", ".join(map(repr, _ENTRIES))
         raise InputError(f"memory={name!r}; expected one of {names}, or {MemoryNames.otherwise}")
-    layer = _checked(_imported(name), f"memory={name!r}")
+    said = f"memory={name!r}"
+    layer = _checked(import_named(name, said=said, holds="layers"), said)
     return MemoryEntry(layer, layer.__name__, f"the layer {name}")
 
 
 def known_memory(name: str) -> MemoryEntry | None:
     """Look up a memory by its name, and import nothing: None for a layer of your own that is not registered."""
     return _ENTRIES.get(name)
-
-
-def _is_path(word: str) -> bool:
-    module, colon, name = word.partition(":")
-    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
-
-
-def _imported(path: str) -> Any:
-    module_name, _, name = path.partition(":")
-    # Importing some of its modules does things, such as opening windows; none of them has a layer.
-    if module_name.partition(".")[0] in sys.stdlib_module_names:
-        raise InputError(f"memory={path!r}: {module_name} is of Python's standard library; expected a module of layers")
-    try:
-        module = importlib.import_module(module_name)
-    except (ImportError, SyntaxError) as error:
-        raise InputError(
-            f"memory={path!r}: {module_name} cannot be imported ({error}); install it, or name its folder in PYTHONPATH"
-        ) from error
-    if not hasattr(module, name):
-        raise InputError(f"memory={path!r}: {module_name} has no {name}")
-    return getattr(module, name)
 
 
 def _checked(layer: Any, said: str) -> type[SequenceLayer[Any]]:

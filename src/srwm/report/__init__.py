@@ -1,17 +1,17 @@
-"""Reports: what runs came to, beside the paper, on one page that needs nothing else."""
+"""Reports: results of runs beside the paper, on one page that needs nothing else."""
 
 from pathlib import Path
 
 from srwm.runs.atomic import failures_as_sentences, write_atomically
 
 from .page import page_html
-from .runs import Run, read_runs
+from .runs import ReportedRun, read_runs
 from .tables import Table, results_table
 
-__all__ = ["Run", "Table", "page_html", "read_runs", "results_table", "write_report"]
+__all__ = ["ReportedRun", "Table", "page_html", "read_runs", "results_table", "write_report"]
 
 
-def write_report(runs: list[Run], out: Path, tables: Path | None = None) -> list[Path]:
+def write_report(runs: list[ReportedRun], out: Path, tables: Path | None = None) -> list[Path]:
     """Write the page of some runs and, where asked for, their table of results as Markdown, LaTeX and CSV.
 
     Args:

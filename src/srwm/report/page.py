@@ -9,7 +9,7 @@ from pathlib import Path
 from srwm.errors import InputError
 from srwm.runs.reading import read_file
 
-from .runs import Run, joined
+from .runs import ReportedRun, joined
 from .svg import chart_svg
 from .tables import Table, results_table
 
@@ -28,7 +28,7 @@ MOST_PICTURE_BYTES = 8 << 20
 """Larger pictures are named and not shown."""
 
 
-def page_html(runs: list[Run]) -> str:
+def page_html(runs: list[ReportedRun]) -> str:
     """Write the report of some runs; the same runs give the same text."""
     title = runs[0].label if len(runs) == 1 else f"{len(runs)} runs compared"
     sections = {
@@ -64,7 +64,7 @@ def page_html(runs: list[Run]) -> str:
 """
 
 
-def _inspection(run: Run, *, alone: bool) -> str:
+def _inspection(run: ReportedRun, *, alone: bool) -> str:
     """The pictures that `srwm inspect` has drawn of a run."""
     folder = run.folder.path / "inspect"
     pictures = sorted(path for path in folder.glob("*") if path.suffix in PICTURES) if folder.is_dir() else []
@@ -84,7 +84,7 @@ def _picture(path: Path, whose: str) -> str:
     return f'<figure class="picture"><figcaption>{caption}</figcaption><img alt="{caption}" src="{source}"></figure>'
 
 
-def _details(run: Run) -> str:
+def _details(run: ReportedRun) -> str:
     """How to repeat a run, where it was made, and its whole configuration."""
     rows: list[tuple[str, str]] = [
         ("folder", run.folder.path.name),

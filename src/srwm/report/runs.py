@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from srwm.errors import InputError
-from srwm.experiments import all_recipes, experiments
+from srwm.experiments import experiment_in
+from srwm.named_import import is_import_name
 from srwm.runs.charts import Chart, Line, Measure
 from srwm.runs.config import to_json
 from srwm.runs.experiment import Experiment
@@ -17,15 +18,15 @@ from ._curves import training_charts
 
 
 @dataclass(frozen=True)
-class Run:
+class ReportedRun:
     """One run."""
 
     label: str
     """What it is called in tables and legends."""
     folder: RunFolder
     """Where it lies."""
-    kind: Experiment
-    """What kind of run it is."""
+    experiment: Experiment
+    """What it is a run of."""
     records: list[dict[str, Any]]
     """The lines of its log."""
     result: dict[str, Any] | None
@@ -44,20 +45,20 @@ class Run:
     @property
     def measures(self) -> list[Measure]:
         """Its figures; none before it has ended."""
-        return self.kind.measures(self.result) if self.result else []
+        return self.experiment.measures(self.result) if self.result else []
 
     @property
     def charts(self) -> list[Chart]:
         """Its curves: of the training, and of the test."""
-        return [*training_charts(self.records), *(self.kind.charts(self.result) if self.result else [])]
+        return [*training_charts(self.records), *(self.experiment.charts(self.result) if self.result else [])]
 
     @property
     def command(self) -> str:
         """What repeats it."""
-        recipes = all_recipes()
-        words = ["srwm", "train", self.recipe]
-        if self.recipe in recipes:
-            before = _flat(to_json(recipes[self.recipe].config))
+        name = self.experiment.name
+        words = ["srwm", "train", f"{name}/{self.recipe}" if is_import_name(name) else self.recipe]
+        if self.recipe in self.experiment.recipes:
+            before = _flat(to_json(self.experiment.recipes[self.recipe].config))
             after = _flat(self.folder.config)
             changed = {key: value for key, value in after.items() if before.get(key) != value and key != "seed"}
             words += [word for key, value in changed.items() for word in ("--set", f"{key}={_word(value)}")]
@@ -67,25 +68,21 @@ class Run:
         return shlex.join(words)
 
 
-def read_runs(paths: list[Path]) -> list[Run]:
+def read_runs(paths: list[Path]) -> list[ReportedRun]:
     """Read runs, in the order in which they are given.
 
     Raises:
         InputError: if a folder holds no run, a file of it is broken, or one is named twice.
     """
-    known = experiments()
     folders = [RunFolder.open(path) for path in paths]
     if len({path.resolve() for path in paths}) != len(paths):
         raise InputError("a run is named twice; name each once")
-    for folder in folders:
-        if folder.kind not in known:
-            raise InputError(f"{folder.path} is of kind {folder.kind!r}; this version knows {', '.join(known)}")
     labels = _labels(folders)
     runs = [
-        Run(
+        ReportedRun(
             label,
             folder,
-            known[folder.kind],
+            _experiment_of(folder),
             read_metrics(folder.metrics_path) if folder.metrics_path.exists() else [],
             folder.read_result(),
         )
@@ -96,7 +93,13 @@ def read_runs(paths: list[Path]) -> list[Run]:
     return runs
 
 
-def joined(runs: list[Run]) -> list[Chart]:
+def _experiment_of(folder: RunFolder) -> Experiment:
+    experiment = experiment_in(folder.path)
+    assert experiment is not None
+    return experiment
+
+
+def joined(runs: list[ReportedRun]) -> list[Chart]:
     """The charts of all runs; those of the same title become one, its lines named by run."""
     charts: dict[tuple[str, str], Chart] = {}
     for run in runs:
@@ -124,12 +127,12 @@ def _labels(folders: list[RunFolder]) -> list[str]:
     return [f"{name} ({number})" for number, name in enumerate(names, start=1)]
 
 
-def _check_result(run: Run) -> None:
+def _check_result(run: ReportedRun) -> None:
     """Refuse a result that its kind cannot show, with the name of the file."""
     try:
         if run.result is not None:
-            run.kind.measures(run.result)
-            run.kind.charts(run.result)
+            run.experiment.measures(run.result)
+            run.experiment.charts(run.result)
     except InputError as error:
         raise InputError(f"{run.folder.result_path} is not the result of a run: {error}") from None
 

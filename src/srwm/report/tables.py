@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from srwm.runs.charts import Measure
 
-from .runs import Run
+from .runs import ReportedRun
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Table:
         return "" if column < self.words else ' class="number"'
 
 
-def results_table(runs: Sequence[Run]) -> Table:
+def results_table(runs: Sequence[ReportedRun]) -> Table:
     """Every figure of every recipe: ours, the paper's, and the difference.
 
     Runs of one recipe are taken together: with several, the figure is their mean and their standard deviation; with
     one, the interval is that of its own test.
     """
-    recipes: dict[str, list[Run]] = {}
+    recipes: dict[str, list[ReportedRun]] = {}
     for run in runs:
         recipes.setdefault(run.recipe, []).append(run)
     rows = []

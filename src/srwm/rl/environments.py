@@ -41,7 +41,7 @@ class VectorEnv(Protocol):
         """Close the environments."""
 
 
-class ProcgenEnv:
+class ProcgenTrainingEnv:
     """ProcGen, stepped by the library's own threads: Python's would wait for each other at every step.
 
     Args:

@@ -1,12 +1,12 @@
 """The learner: one update of the agent from a batch of unrolls, one CUDA graph on a GPU."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from srwm.runs.cuda_graph import record
+from srwm.runs.cuda_graph import capture
 from srwm.runs.gradient_watch import GradientWatch
 from srwm.runs.processes import Processes, average_gradients
 from srwm.runs.tensor_file import restore_group
@@ -54,9 +54,7 @@ class Learner:
         batch_size = config.train.batch_size // processes.count
         self._envs, self._ends = torch.zeros(2, batch_size, dtype=torch.int64, device=device)
         self._policy_version = torch.zeros((), dtype=torch.float64, device=device)
-        self._run: Callable[[], None] = self._update
-        if device.type == "cuda":
-            self._run = self._record()
+        self._run = capture(self._update, self, device)
 
     def update(self, envs: Int[Tensor, "b"], ends: Int[Tensor, "b"], policy_version: Float[Tensor, ""]) -> None:
         """Learn from a batch of unrolls; on a GPU it may still be under way afterwards.
@@ -114,13 +112,3 @@ class Learner:
         lag = (self.updates - self._policy_version).to(norm.dtype)
         self.sums.add_(torch.stack([*(loss.detach() / steps for loss in losses), lag, norm, torch.ones_like(norm)]))
         self.updates.add_(1)
-
-    def _record(self) -> Callable[[], None]:
-        """Capture the update in a CUDA graph, and leave everything as it was before."""
-        before = {
-            group: {name: tensor.clone() for name, tensor in tensors.items()}
-            for group, tensors in self.tensors().items()
-        }
-        replay = record(self._update)
-        self.load_tensors(before)
-        return replay

@@ -5,8 +5,7 @@ from pathlib import Path
 import torch
 
 from srwm.errors import InputError
-from srwm.runs.config import from_json
-from srwm.runs.model_files import build_saved, read_model
+from srwm.runs.loading import load_trained
 
 from .agent import Agent
 from .config import RLConfig
@@ -24,13 +23,15 @@ def load_agent(path: str | Path, device: torch.device | str = "cpu") -> tuple[Ag
     Raises:
         InputError: if there is no such agent, or its files are broken.
     """
-    saved = read_model(Path(path), KIND)
-    config = from_json(RLConfig, saved.config)
-    agent = build_saved(saved, lambda: _build(config))
-    return agent.to(device).eval(), config
+    return load_trained(path, KIND, RLConfig, lambda config, about: build_agent(config), device)
 
 
-def _build(config: RLConfig) -> Agent:
+def build_agent(config: RLConfig) -> Agent:
+    """Make the agent of a recipe.
+
+    Raises:
+        InputError: if an option does not fit.
+    """
     try:
         return Agent(config.agent)
     except ValueError as error:

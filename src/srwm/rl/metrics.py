@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from srwm.runs.charts import Chart, Measure
+from srwm.runs.charts import Measure
 
 from .recipes import RECIPES
 from .tables import grouped, read_splits, value_of
@@ -23,8 +23,3 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
             name = "score over all games" if game == "score" else f"return in {game}"
             found.append(Measure(f"{name}, {part} levels", value, None, paper.mean if paper else None))
     return found
-
-
-def charts(result: Mapping[str, Any]) -> list[Chart]:
-    """What a test draws: nothing; see `Experiment.charts`."""
-    return []

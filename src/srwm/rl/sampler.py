@@ -14,7 +14,7 @@ from srwm.errors import InputError
 from .actor import Actor
 from .agent import Agent
 from .config import RLConfig
-from .environments import ProcgenEnv, VectorEnv
+from .environments import ProcgenTrainingEnv, VectorEnv
 from .rollout_buffer import RolloutBuffer
 
 MakeEnvs = Callable[[int, bool], VectorEnv]
@@ -98,10 +98,12 @@ class LocalSampler:
                 for place, number in enumerate(actors)
             }
 
-    def _procgen(self, number: int, pinned: bool) -> ProcgenEnv:
+    def _procgen(self, number: int, pinned: bool) -> ProcgenTrainingEnv:
         config = self._config
         seed = (config.seed * 65_537 + number) % 2**31
-        return ProcgenEnv(config.games, self._schedule.envs_per_actor, seed, threads=self._threads, pinned=pinned)
+        return ProcgenTrainingEnv(
+            config.games, self._schedule.envs_per_actor, seed, threads=self._threads, pinned=pinned
+        )
 
     @torch.no_grad()
     def start(self, agent: Agent, phase: int) -> None:

@@ -13,10 +13,10 @@ from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
 from srwm.runs.processes import Processes, average_numbers, gather_tensors
 from srwm.runs.tensor_file import restore_group
 
-from .agent import Agent
 from .config import RLConfig
 from .episode_statistics import episode_metrics
 from .learner import METRICS, Learner
+from .loading import build_agent
 from .procgen import NUM_ACTIONS
 from .ray_sampler import RaySampler
 from .rollout_buffer import RolloutBuffer
@@ -61,10 +61,7 @@ class RLTrainer:
         on_gpu = device.type == "cuda"
         autocast = torch.bfloat16 if on_gpu and config.train.precision == "bfloat16" else None
         torch.manual_seed(config.seed)
-        try:
-            self.model = Agent(config.agent).to(device)
-        except ValueError as error:
-            raise InputError(f"the agent cannot be built: {error}") from error
+        self.model = build_agent(config).to(device)
         self._actors = config.train.actors // processes.count
         own = range(processes.rank * self._actors, (processes.rank + 1) * self._actors)
         self._buffer = RolloutBuffer(
@@ -164,10 +161,6 @@ class RLTrainer:
             **means,
             **episode_metrics(ended * self.processes.count, self.config.games.names, self.config.games.distribution),
         }
-
-    def validate(self, step: int) -> dict[str, float]:
-        """There is no validation: as in the paper, the last weights are what a run comes to."""
-        return {}
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold; unrolls only where some are still needed.

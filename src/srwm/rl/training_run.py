@@ -1,21 +1,16 @@
-"""Training and testing an agent from beginning to end: environments, trainer, loop, test levels, result."""
+"""Training and testing an agent from beginning to end: environments, trainer, iterations, test levels, result."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-import torch
-from rich.console import Console
-
-from srwm.runs.loop import LoopOptions, LoopResult
-from srwm.runs.processes import Processes
-from srwm.runs.training import train_in_folder
+from srwm.runs.devices import set_deterministic
+from srwm.runs.loop import LoopOptions
+from srwm.runs.training import Run
 
 from .config import RLConfig
 from .evaluation import SplitResult, evaluate
-from .loading import KIND
 from .procgen import LevelRange, LevelSplits, splits_of
 from .trainer import RLTrainer
 
@@ -30,80 +25,35 @@ MAY_CHANGE = (
 """What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
 
 
-def train_run(
-    config: RLConfig,
-    path: Path,
-    *,
-    resume: bool = False,
-    device: str = "auto",
-    data: Path | None = None,
-    test: bool = True,
-    tensorboard: bool = False,
-    console: Console | None = None,
-) -> tuple[LoopResult, dict[str, Any] | None]:
-    """Train an agent in a run folder, and test it.
-
-    Args:
-        config: the recipe.
-        path: the folder of the run.
-        resume: go on with the run in the folder, if there is one.
-        device: "auto", "cpu", "cuda" or "cuda:N".
-        data: takes no part; the games make their levels themselves.
-        test: whether to test at the end.
-        tensorboard: also write the numbers for TensorBoard.
-        console: where progress is shown.
-
-    Returns:
-        How the loop ended, and the result that stands in `result.json`; None for a run that was interrupted.
-
-    Raises:
-        InputError: if the games, the folder or the device do not fit, or ProcGen is not there.
-        RunError: if something fails on the way.
-    """
+def train(config: RLConfig, run: Run) -> None:
+    """Train an agent, and test its last weights on the levels that it was trained on and on those it has never seen."""
+    set_deterministic(config.train.deterministic)
     splits = level_splits(config)
-    console = console or Console(stderr=True)
+    with contextlib.closing(RLTrainer(config, run.device, run.processes)) as trainer:
+        loop = run.loop(trainer, loop_options(config))
+        for iteration in loop:  # from the newest checkpoint to the end, or to Ctrl-C
+            trainer.train_step(iteration)
+            if loop.is_due:
+                numbers = loop.measure(trainer.metrics)
+                loop.record(numbers, trainer.notice(iteration + 1, numbers))
 
-    def finish(trainer: RLTrainer) -> dict[str, Any]:
-        about: dict[str, Any] = {
-            "memory": config.agent.memory,
-            "frames": config.iterations * config.schedule.frames_per_iteration,
-            "num_envs": config.games.num_envs,
-            "test": None,
-        }
-        if test:
-            tested = evaluate(
-                trainer.model,
-                config.games.names,
-                config.games.distribution,
-                levels_to_test(config, splits),
-                console=console,
-            )
-            about["test"] = to_json(tested)
-        return about
-
-    with ExitStack() as stack:
-
-        def make_trainer(place: torch.device, processes: Processes) -> RLTrainer:
-            trainer = RLTrainer(config, place, processes)
-            stack.callback(trainer.close)
-            return trainer
-
-        return train_in_folder(
-            config,
-            path,
-            kind=KIND,
-            options=loop_options(config, tensorboard),
-            make_trainer=make_trainer,
-            finish=finish,
-            may_change=MAY_CHANGE,
-            deterministic=config.train.deterministic,
-            resume=resume,
-            device=device,
-            console=console,
+        if not run.is_finished:
+            return
+        run.load_best(trainer.model)
+        tested = None
+        if run.test:
+            games, levels = config.games, levels_to_test(config, splits)
+            tested = evaluate(trainer.model, games.names, games.distribution, levels, console=run.console)
+        run.write_result(
+            trainer.model,
+            memory=config.agent.memory,
+            frames=config.iterations * config.schedule.frames_per_iteration,
+            num_envs=config.games.num_envs,
+            test=None if tested is None else to_json(tested),
         )
 
 
-def loop_options(config: RLConfig, tensorboard: bool = False) -> LoopOptions:
+def loop_options(config: RLConfig) -> LoopOptions:
     """When the loop of a recipe does what; its steps are iterations."""
     train = config.train
     return LoopOptions(
@@ -115,7 +65,6 @@ def loop_options(config: RLConfig, tensorboard: bool = False) -> LoopOptions:
         items_per_step=config.schedule.frames_per_iteration,
         item="frames",
         shown=("train/score", *(f"train/return/{name}" for name in config.games.names[:3])),
-        tensorboard=tensorboard,
     )
 
 

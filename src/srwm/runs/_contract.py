@@ -1,4 +1,4 @@
-"""What the loop and a training ask of each other."""
+"""What the training loop is asked for, what it asks of a training, and how it ended."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,30 +12,16 @@ from srwm.errors import InputError
 
 
 @runtime_checkable
-class Trainer(Protocol):
-    """What the loop asks of a training. Steps are counted from 0; `step` elsewhere is the number of steps done.
+class Checkpointed(Protocol):
+    """What checkpoints are made of: all that the next step of a training depends on.
 
-    Under several processes each has one, and all are called alike; but for `notice`, which only the main one is asked.
-    Where a method exchanges something between processes, it must do so before it can raise.
+    Under several processes each has one, and all are called alike.
     """
 
-    def train_step(self, step: int) -> None:
-        """Do step number `step`; may return before the device is done. All randomness follows from `step`."""
-
-    def metrics(self) -> dict[str, float]:
-        """Give means over the steps since the last call, named like "train/loss"; waits for the device.
-
-        Raises:
-            NonFiniteError: if a loss or gradient was not finite.
-        """
-
-    def validate(self, step: int) -> dict[str, float]:
-        """Measure after `step` steps, named like "validation/accuracy"; must not change what training does next."""
-
     def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give all that the next step depends on, by group: "weights", "optimizer", "rng" and what else there is.
+        """Give it by group: "weights", "optimizer", "rng" and what else there is.
 
-        With the running sums behind `metrics` among them, a run interrupted between two log lines writes the same
+        With the running sums behind the metrics among them, a run interrupted between two log lines writes the same
         line after it is resumed. Of several processes the main one's are saved, and the group "rng" of each.
         """
 
@@ -45,9 +31,6 @@ class Trainer(Protocol):
         Raises:
             InputError: if they belong to another model.
         """
-
-    def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        """Say what a person should know, such as that the run is still at chance; each text is shown once."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +48,8 @@ class LoopOptions:
     keep_checkpoints: int = 2
     """The newest ones that stay, besides the best."""
     score: str | None = "validation/accuracy"
-    """The number of `validate` that says which checkpoint is best; higher is better. None for no validation: the newest
-    checkpoint is then what the run came to."""
+    """The number of a validation that says which checkpoint is best; higher is better. None for no validation: the
+    newest checkpoint is then the one that counts."""
     stop_at: float | None = None
     """Stop once the score has reached this."""
     items_per_step: int = 1

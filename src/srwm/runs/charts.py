@@ -1,4 +1,4 @@
-"""What a run came to, in a form that tables and charts of every kind of run can be made of."""
+"""Results in a form that tables and charts of every experiment can be made of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +30,13 @@ class Measure:
         for value in (self.value, self.interval, self.paper):
             if value is not None and not abs(value) <= LARGEST:
                 raise InputError(f"{self.name} is {value}; expected a figure between -{LARGEST:g} and {LARGEST:g}")
+
+    def shown(self, value: float) -> str:
+        """A figure of this kind in words."""
+        return f"{value:.2%}" if self.percent else f"{value:.4g}"
+
+    def __str__(self) -> str:
+        return self.shown(self.value) + ("" if self.interval is None else f" ± {self.shown(self.interval)}")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from srwm.errors import InputError
 from ._values import build, choices_of, dataclass_in, field_types, is_dictionary, parse_text, type_name
 from .suggestions import did_you_mean
 
-__all__ = ["REQUIRED", "Field", "at_least", "describe", "from_json", "override", "to_json"]
+__all__ = ["REQUIRED", "Field", "at_least", "describe", "field_texts", "from_json", "override", "to_json"]
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ def describe(config: Any) -> list[Field]:
             group = value if dataclasses.is_dataclass(value) else inner
             fields += [dataclasses.replace(field, name=f"{name}.{field.name}") for field in describe(group)]
         else:
-            fields.append(Field(name, type_name(kind), value, _texts(cls).get(name, "")))
+            fields.append(Field(name, type_name(kind), value, field_texts(cls).get(name, "")))
     return fields
 
 
@@ -173,7 +173,7 @@ def _default(cls: type, name: str) -> Any:
 
 
 @functools.cache
-def _texts(cls: type) -> dict[str, str]:
+def field_texts(cls: type) -> dict[str, str]:
     """Find the text under each field in the source of a dataclass and of those it inherits from."""
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):

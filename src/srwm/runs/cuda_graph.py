@@ -1,8 +1,10 @@
-"""A training step recorded once and replayed: hundreds of small kernels then cost one call."""
+"""A training step captured once in a CUDA graph and replayed: hundreds of small kernels then cost one call."""
 
 from collections.abc import Callable
 
 import torch
+
+from ._contract import Checkpointed
 
 WARM_UPS = 3
 """Runs before the recording: libraries choose their algorithms, Triton compiles, buffers are made."""
@@ -31,3 +33,24 @@ def record(step: Callable[[], None], *, priority: int = 0) -> Callable[[], None]
     with torch.cuda.graph(graph, stream=stream):
         step()
     return graph.replay
+
+
+def capture(step: Callable[[], None], state: Checkpointed, device: torch.device) -> Callable[[], None]:
+    """Capture a training step in a CUDA graph, and leave everything as it was before.
+
+    Args:
+        step: see `record`; all that it changes and that matters is in `state`.
+        state: is put back, in place.
+        device: where the step runs; on a CPU there is no graph.
+
+    Returns:
+        A function that replays the step; on a CPU the step itself.
+    """
+    if device.type != "cuda":
+        return step
+    before = {
+        group: {name: tensor.clone() for name, tensor in tensors.items()} for group, tensors in state.tensors().items()
+    }
+    replay = record(step)
+    state.load_tensors(before)
+    return replay

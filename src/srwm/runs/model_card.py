@@ -14,10 +14,10 @@ __all__ = ["model_card"]
 def model_card(
     config: RunConfig,
     result: Mapping[str, Any],
-    *,
     about: str,
     rows: Mapping[str, str],
     caution: str,
+    *,
     licence: str,
     half: bool,
 ) -> str:

@@ -1,4 +1,4 @@
-"""What the pictures of all rooms have in common: paper, axes, a legend, and how they are written."""
+"""What the pictures of all packages have in common: paper, axes, a legend, and how they are written."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,8 @@
 """Recipes of any kind: named configurations, looked up by name and shown as tables."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from rich.markup import escape
 from rich.table import Table
@@ -11,12 +12,12 @@ from srwm.errors import InputError
 from .config import describe
 from .suggestions import did_you_mean
 
-__all__ = ["Recipe", "find_recipe", "recipe_table", "recipes_table", "shown_value"]
+__all__ = ["NamedRecipe", "Recipe", "find_recipe", "recipe_table", "recipes_table", "shown_value"]
 
 
 @runtime_checkable
 class Recipe(Protocol):
-    """A named configuration; each kind of run has a dataclass of its own."""
+    """A named configuration: a `NamedRecipe`, or a dataclass of its experiment that says more."""
 
     @property
     def config(self) -> Any:
@@ -32,6 +33,19 @@ class Recipe(Protocol):
 
 
 R = TypeVar("R")
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class NamedRecipe(Generic[C]):
+    """A recipe with nothing of its own."""
+
+    config: C
+    """What is run."""
+    title: str
+    """One line on what it is."""
+    paper: float | None = None
+    """Test accuracy in the paper, in percent; beside a recipe of our own, that of the paper's network on this task."""
 
 
 def find_recipe(name: str, recipes: Mapping[str, R]) -> R:

@@ -1,4 +1,4 @@
-"""What runs came to, as it stands in `result.json`: read with the type of every field that commands rely on."""
+"""The results of runs, as they stand in `result.json`: read with the type of every field that commands rely on."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,11 +29,11 @@ FIELDS: dict[str, Any] = {
     "test_score": float | None,
     "hardware": dict[str, Any],
 }
-"""The fields of every kind of run, and of some. A file of an earlier version may lack some and have others."""
+"""The fields of every experiment, and of some. A file of an earlier version may lack some and have others."""
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """Read a result; what stands under "test" is the kind's own, see `read_part`.
+    """Read a result; what stands under "test" is the experiment's own, see `read_part`.
 
     Raises:
         InputError: if it cannot be read, or a field is of another type; the sentence names it.

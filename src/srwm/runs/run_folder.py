@@ -5,7 +5,7 @@ config.json      {"format": 1, "kind": "few-shot", "version": "0.1.0", "config":
 metrics.jsonl    one record a line; a pure function of the configuration (srwm.runs.metrics)
 timing.jsonl     what the clock said: seconds and rate, when the run was started, resumed, interrupted
 checkpoints/     step-000001200/ and so on (srwm.runs.checkpoint)
-result.json      what the run came to, once it has ended
+result.json      the results of the run, once it has ended
 ```
 """
 
@@ -177,7 +177,7 @@ class RunFolder:
 
     @property
     def result_path(self) -> Path:
-        """The file of what the run came to."""
+        """The file of the results."""
         return self.path / "result.json"
 
     def write_result(self, result: Mapping[str, Any]) -> None:

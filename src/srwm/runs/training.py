@@ -1,11 +1,12 @@
-"""Training a recipe in a run folder, from the choice of a device to `result.json`; a kind of run adds its own part."""
+"""A run: a recipe trained in a folder, from the choice of a device to `result.json`; experiments train in it."""
 
 import contextlib
+import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from rich.console import Console
@@ -16,14 +17,14 @@ from srwm.errors import InputError
 from .atomic import failures_as_sentences
 from .checkpoint import best_checkpoint
 from .config import to_json
-from .devices import choose_device, full_memory_as_sentence, hardware, set_deterministic
-from .loop import LoopOptions, LoopResult, Trainer, check_steps, run_loop
+from .devices import choose_device, full_memory_as_sentence, hardware
+from .loop import Checkpointed, LoopOptions, LoopResult, TrainingLoop, check_steps
 from .metrics import read_metrics
 from .model_files import load_weights
 from .processes import Processes, run_on_main, start_processes, stop_processes
 from .run_folder import RunFolder
 
-__all__ = ["ModelTrainer", "RunConfig", "open_run", "train_in_folder", "training_seconds"]
+__all__ = ["Run", "RunConfig", "open_run", "start_run", "training_seconds"]
 
 RESULT_FORMAT = 1
 """Number of the format of `result.json`."""
@@ -42,107 +43,174 @@ class RunConfig(Protocol):
         """Seed of everything that is random."""
 
 
-@runtime_checkable
-class ModelTrainer(Trainer, Protocol):
-    """A trainer of one network, whose weights are the group "weights" of its checkpoints."""
-
-    @property
-    def model(self) -> nn.Module:
-        """The network."""
-
-
-T = TypeVar("T", bound=ModelTrainer)
-
-
-def train_in_folder(
-    config: RunConfig,
-    path: Path,
-    *,
-    kind: str,
-    options: LoopOptions,
-    make_trainer: Callable[[torch.device, Processes], T],
-    finish: Callable[[T], Mapping[str, Any]],
-    meta: Callable[[T], Mapping[str, Any]] | None = None,
-    may_change: Sequence[str] = (),
-    deterministic: bool = True,
-    resume: bool = False,
-    device: str = "auto",
-    console: Console | None = None,
-) -> tuple[LoopResult, dict[str, Any] | None]:
-    """Train a recipe in a run folder; at the end, write what it came to.
-
-    Under `torchrun` every process calls this alike. What cannot be trained leaves no folder: the trainer is made first.
+class Run:
+    """A training of a recipe in a folder: where it computes, its loop, and the result at its end; see `start_run`.
 
     Args:
         config: the recipe.
         path: the folder of the run.
-        kind: what is trained, for example "few-shot".
-        options: when the loop does what.
-        make_trainer: loads the data and makes the trainer, given the device and this process among its peers.
-        finish: called in the main process when the run has ended, with the weights of the best checkpoint in
-            `trainer.model`; gives what `result.json` says beside the fields of every kind: "test", None or what a test
-            measured, in which "accuracy" is the number that sweeps compare, or else "test_score" beside it.
-        meta: gives what every checkpoint says about itself besides its score, the configuration and the hardware.
+        experiment: name of the experiment that it belongs to.
+        processes: this process among those of a `torchrun`.
         may_change: dotted keys of the configuration that may differ when a run is resumed.
-        deterministic: whether training is bitwise reproducible on a GPU, too.
         resume: go on with the run in the folder, if there is one.
-        device: "auto", "cpu", "cuda" or "cuda:N".
-        console: where progress is shown; None for the standard error stream.
+        data: the data folder; None for the usual one.
+        test: whether to test at the end.
+        tensorboard: also write the numbers for TensorBoard.
+        console: where progress is shown.
+        stack: what ends with the run is left to it.
 
-    Returns:
-        How the loop ended, and the content of `result.json`; None for a run that was interrupted, and in processes
-        other than the main one.
+    Attributes:
+        device: where to compute.
+        content: the content of `result.json`, once it is written.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        path: Path,
+        *,
+        experiment: str,
+        processes: Processes,
+        may_change: Sequence[str],
+        resume: bool,
+        data: Path | None,
+        test: bool,
+        tensorboard: bool,
+        console: Console,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self.path, self.processes, self.data, self.test = path, processes, data, test
+        self.tensorboard, self.console = tensorboard, console
+        self.device = torch.device(processes.device)
+        self.content: dict[str, Any] | None = None
+        self._config, self._experiment, self._may_change, self._resume = config, experiment, may_change, resume
+        self._stack = stack
+        self._loop: TrainingLoop | None = None
+
+    def loop(self, state: Checkpointed, options: LoopOptions, *, meta: Mapping[str, Any] | None = None) -> TrainingLoop:
+        """Make the folder of the run, or open the one that is to go on, and give the loop over its steps.
+
+        What cannot be trained leaves no folder, if all that can be refused was refused before. From the first word that
+        is written to the last one, nobody else may write here.
+
+        Args:
+            state: what checkpoints are made of; it is put where the newest one left it.
+            options: when the loop does what.
+            meta: what every checkpoint says about itself besides its score, the configuration and the hardware.
+
+        Raises:
+            InputError: if the folder does not fit.
+        """
+
+        def check(folder: RunFolder) -> None:
+            check_steps(folder, options)
+
+        def make_or_open() -> RunFolder:
+            return open_run(
+                self.path,
+                self._config,
+                kind=self._experiment,
+                may_change=self._may_change,
+                resume=self._resume,
+                check=check,
+                hold=self._stack,
+            )
+
+        self._folder = run_on_main(self.processes, make_or_open) or RunFolder.open(self.path, kind=self._experiment)
+        self._loop = TrainingLoop(
+            state,
+            self._folder,
+            dataclasses.replace(options, tensorboard=self.tensorboard),
+            processes=self.processes,
+            console=self.console,
+            meta={**(meta or {}), "hardware": hardware(self.device)},
+        )
+        return self._stack.enter_context(self._loop)
+
+    @property
+    def result(self) -> LoopResult:
+        """How the loop ended."""
+        assert self._loop is not None
+        assert self._loop.result is not None
+        return self._loop.result
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run has come to its end, and this process is the main one: the result is to be written."""
+        return not self.result.interrupted and self.processes.is_main
+
+    def load_best(self, model: nn.Module) -> None:
+        """Put the weights of the best checkpoint into a model, or of the newest one where there was no validation."""
+        self._best = best_checkpoint(self._folder.checkpoints_path)
+        if self._best is not None:
+            load_weights(model, self._best.groups["weights"], self._best.path)
+
+    def write_result(self, model: nn.Module, **own: Any) -> None:
+        """Write `result.json`, which says how the run ended; `load_best` comes first.
+
+        Args:
+            model: the network.
+            own: what it says beside the fields of every run, as JSON values: "test", None or what a test measured, in
+                which "accuracy" is the number that sweeps compare, or else "test_score" beside it.
+        """
+        self.content = {
+            "format": RESULT_FORMAT,
+            "kind": self._experiment,
+            "recipe": self._config.recipe,
+            "seed": self._config.seed,
+            "step": self.result.step,
+            # Of the weights that are tested: the checkpoint with the best score may be broken.
+            "score": None if self._best is None else self._best.meta["score"],
+            "score_step": None if self._best is None else self._best.step,
+            "parameters": sum(p.numel() for p in model.parameters()),
+            **own,
+            "seconds": round(training_seconds(self._folder), 1),
+            "date": date.fromtimestamp(time.time()).isoformat(),
+            "hardware": hardware(self.device),
+        }
+        self._folder.write_result(self.content)
+
+
+@contextlib.contextmanager
+def start_run(
+    config: RunConfig,
+    path: Path,
+    *,
+    experiment: str,
+    may_change: Sequence[str] = (),
+    resume: bool = False,
+    device: str = "auto",
+    data: Path | None = None,
+    test: bool = True,
+    tensorboard: bool = False,
+    console: Console | None = None,
+) -> Iterator[Run]:
+    """Join the other processes of a `torchrun`, choose the device, and hold the run while `with` does.
+
+    Under `torchrun` every process calls this alike. For the arguments see `Run`; `device` is "auto", "cpu", "cuda" or
+    "cuda:N".
 
     Raises:
-        InputError: if the data, the folder or the device do not fit.
+        InputError: if the device is not there.
         RunError: if something fails on the way.
     """
     processes = start_processes(str(choose_device(device)))
     with contextlib.ExitStack() as stack:
         stack.callback(stop_processes)
         stack.enter_context(full_memory_as_sentence(lambda: f"{processes.device} ran out of memory"))
-        place = torch.device(processes.device)
-        set_deterministic(deterministic)
-        trainer = make_trainer(place, processes)
-
-        def check(folder: RunFolder) -> None:
-            check_steps(folder, options)
-
-        # From before the first word is written to after the last one: nobody else may write here meanwhile.
-        folder = run_on_main(
-            processes,
-            lambda: open_run(path, config, kind=kind, may_change=may_change, resume=resume, check=check, hold=stack),
-        ) or RunFolder.open(path, kind=kind)
-        result = run_loop(
-            trainer,
-            folder,
-            options,
+        yield Run(
+            config,
+            path,
+            experiment=experiment,
             processes=processes,
+            may_change=may_change,
+            resume=resume,
+            data=data,
+            test=test,
+            tensorboard=tensorboard,
             console=console or Console(stderr=True),
-            meta={**(meta(trainer) if meta else {}), "hardware": hardware(place)},
+            stack=stack,
         )
-        if result.interrupted or not processes.is_main:
-            return result, None
-        best = best_checkpoint(folder.checkpoints_path)
-        if best is not None:
-            load_weights(trainer.model, best.groups["weights"], best.path)
-        content = {
-            "format": RESULT_FORMAT,
-            "kind": kind,
-            "recipe": config.recipe,
-            "seed": config.seed,
-            "step": result.step,
-            # Of the weights that are tested: the checkpoint with the best score may be broken.
-            "score": None if best is None else best.meta["score"],
-            "score_step": None if best is None else best.step,
-            "parameters": sum(p.numel() for p in trainer.model.parameters()),
-            **finish(trainer),
-            "seconds": round(training_seconds(folder), 1),
-            "date": date.fromtimestamp(time.time()).isoformat(),
-            "hardware": hardware(place),
-        }
-        folder.write_result(content)
-        return result, content
 
 
 def open_run(

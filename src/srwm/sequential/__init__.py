@@ -3,12 +3,12 @@
 from .bank import Bank, load_bank
 from .config import SequentialConfig, StreamConfig, StreamTrainConfig
 from .evaluation import StreamEvaluation, evaluate
+from .experiment import SEQUENTIAL
 from .loading import export_stream_model, load_stream_model
 from .model import StreamModel
 from .recipes import RECIPES, StreamRecipe, recipe
 from .streams import Streams, draw_streams
 from .trainer import SequentialTrainer
-from .training_run import train_run
 
 __all__ = [
     "RECIPES",
@@ -29,3 +29,5 @@ __all__ = [
     "recipe",
     "train_run",
 ]
+
+train_run = SEQUENTIAL.train_run

@@ -15,7 +15,7 @@ from .model import StreamModel
 from .streams import NO_LABEL
 
 _STREAM = 3 * (MOST_SOURCES + 1)
-"""The stream of random numbers that says which rows begin anew; those before it belong to the drawing of streams."""
+"""The stream of random numbers that says which rows are reset; those before it belong to the drawing of streams."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Beginning:
     state: SequenceState
     """New, or that after the row's last stream."""
     previous: Int[Tensor, "b"]
-    """The label of the last image of that stream; -1 in rows that begin anew."""
+    """The label of the last image of that stream; -1 in rows that are reset."""
 
 
 class Carried(CarriedStates):
@@ -33,7 +33,7 @@ class Carried(CarriedStates):
 
     Args:
         model: whose states they are; on the device.
-        config: the recipe; `train.carry_state_prob` of the rows go on, drawn anew for each step.
+        config: the recipe; `train.carry_state_prob` of the rows go on, drawn again for each step.
         processes: this process among those of a `torchrun`.
     """
 

@@ -29,7 +29,7 @@ class StreamConfig:
     per_class: int = 15
     """Images of each class in a segment."""
     max_trim: int = 60
-    """In training, 0 to this many images are left out at the end of each segment, drawn anew for each batch and
+    """In training, 0 to this many images are left out at the end of each segment, drawn again for each batch and
     segment. (From 0 as in the authors' code; the paper says 1 to 60.)"""
     order: Order = "alternating"
     """Which source comes first in training: alternating (the paper), random (the authors' code), or fixed."""
@@ -43,8 +43,8 @@ class StreamConfig:
     """Those of the sources whose images are mirrored in training, left to right, each half of the time: a mirrored cat
     is a cat, but a mirrored letter is another one."""
     augment: float = 0.0
-    """Random turns, scalings and shifts of each training image by itself; 0 (the paper) is none, 1 is strong. What
-    comes in from outside is black."""
+    """Random affine maps (rotation, scaling, shear, shift) of each training image; 0 (the paper) is none, 1 is
+    strong. What comes in from outside is black."""
     image_size: int = 84
     """Height and width that all images are brought to."""
     channels: int = 3
@@ -107,7 +107,7 @@ class StreamTrainConfig(TrainConfig):
     of any length train in bounded memory."""
     carry_state_prob: float = 0.0
     """Share of the training streams that begin with the state in which the last one ended, without its gradients: 0
-    (the paper) lets all begin anew. A network that has never lived longer than a stream of its training forgets how to
+    (the paper) resets all. A network that was never trained on a horizon longer than one stream forgets how to
     learn in a longer one; with 0.9, a life lasts ten streams on average. What was trimmed away is read, too, then."""
 
     def __post_init__(self) -> None:

@@ -1,64 +1,93 @@
-"""Streams as one kind of run among others."""
+"""Streams as one experiment among others."""
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.runs.devices import choose_device
-from srwm.runs.experiment import EvaluateOptions, Experiment
+from srwm.inspect.inspected import Inspected, InspectOptions
+from srwm.runs.charts import Chart, Measure
+from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.training import Run
+from srwm.supervised.loop_options import MAY_CHANGE
 
-from .bank import load_bank
-from .evaluation import evaluate
-from .inspection import watch_stream
-from .loading import KIND, export_stream_model, load_stream_model
+from .bank import INVERTED, distinct_sources, load_bank
+from .config import SequentialConfig
+from .evaluation import StreamEvaluation, evaluate
+from .inspection import inspect_stream
+from .loading import KIND, build_model
 from .metrics import charts, measures
-from .model_card import model_card
+from .model import StreamModel
 from .recipes import RECIPES, Figures
-from .tables import evaluation_table, result_table
-from .training_run import train_run
+from .tables import evaluation_table, read_evaluation, result_table
+from .training_run import train
 
 
-def evaluate_model(name: str, options: EvaluateOptions) -> tuple[dict[str, Any], Table]:
-    """Test a model; see `Experiment.evaluate`."""
-    sets = 5 if options.sets is None else options.sets
-    streams = 816 if options.episodes is None else options.episodes
-    split = options.split or "test"
-    if min(sets, streams) < 1:
-        raise InputError(f"{sets} sets of {streams} streams; expected at least one of each")
-    options.refuse(("shots", "source", "invert"), f"is for few-shot models; {name} was trained on streams")
-    options.refuse(("tasks", "learner", "picture"), f"is for continual learning; {name} was trained on streams")
-    device = choose_device(options.device)
-    model = load_stream_model(name, device)
-    config = model.config
-    bank = load_bank(config.stream, split, options.data).to(device)
-    tested = evaluate(model, bank, sets=sets, streams=streams, seed=options.seed)
-    content = {"model": name, "stream": dataclasses.asdict(config.stream), **dataclasses.asdict(tested)}
-    return content, evaluation_table(f"{name}, {split}: accuracy in %", tested, _figures(config.recipe))
+class Sequential(Experiment):
+    """Streams with delayed labels."""
 
+    name = KIND
+    recipes = RECIPES
+    may_change = MAY_CHANGE
 
-def export_run(run: Path, out: Path, result: Mapping[str, Any], half: bool, licence: str) -> None:
-    """Write the best model of a run to a folder of its own; see `Experiment.export`."""
-    model = load_stream_model(run)
-    card = model_card(model.config, result, licence=licence, half=half)
-    export_stream_model(model, out, half=half, measured=result, card=card)
+    def build(self, config: SequentialConfig, about: Mapping[str, Any]) -> StreamModel:
+        return build_model(config)
+
+    def train(self, config: SequentialConfig, run: Run) -> None:
+        train(config, run)
+
+    def test(self, model: StreamModel, config: SequentialConfig, options: EvaluateOptions) -> dict[str, Any]:
+        sets = 5 if options.sets is None else options.sets
+        streams = 816 if options.episodes is None else options.episodes
+        if min(sets, streams) < 1:
+            raise InputError(f"{sets} sets of {streams} streams; expected at least one of each")
+        bank = load_bank(config.stream, options.split or "test", options.data).to(model.mean.device)
+        tested = evaluate(model, bank, sets=sets, streams=streams, seed=options.seed)
+        return {"stream": dataclasses.asdict(config.stream), **dataclasses.asdict(tested)}
+
+    def evaluation_table(self, name: str, config: SequentialConfig, tested: Mapping[str, Any]) -> Table:
+        figures = {field.name: tested[field.name] for field in dataclasses.fields(StreamEvaluation)}
+        return evaluation_table(f"{name}: accuracy in %", read_evaluation(figures), _figures(config.recipe))
+
+    def result_table(self, result: Mapping[str, Any]) -> Table:
+        return result_table(result, _figures(result["recipe"]))
+
+    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
+        return measures(result)
+
+    def charts(self, result: Mapping[str, Any]) -> list[Chart]:
+        return charts(result)
+
+    def card_text(self, config: SequentialConfig, result: Mapping[str, Any]) -> CardText:
+        stream, tested = config.stream, read_evaluation(result["test"])
+        rows = {"data": "; ".join(_described(word) for word in distinct_sources(stream))}
+        for order in tested.orders:
+            for number, segment in enumerate(order.segments, start=1):
+                interval = "" if segment.total.interval is None else f" ± {segment.total.interval:.2%} (95%)"
+                where = f"test accuracy, {', '.join(order.sources)}: segment {number}, {segment.source}"
+                rows[where] = f"{segment.total.mean:.2%}{interval}, {tested.streams:,} streams"
+        return CardText(
+            f"A network that learns from a stream of images while it runs, {stream.ways} classes at a time, each label "
+            "one step late.",
+            rows,
+            "Tested on classes it was not trained on. It has seen no other kind of image, and streams of "
+            f"{config.trained_length:,.0f} steps on average: on others, test it before you trust it.",
+        )
+
+    def inspect(self, name: str, options: InspectOptions) -> Inspected:
+        return inspect_stream(name, options)
 
 
 def _figures(recipe: str) -> Figures:
     return RECIPES[recipe].figures if recipe in RECIPES else {}
 
 
-SEQUENTIAL = Experiment(
-    KIND,
-    RECIPES,
-    train_run,
-    lambda result: result_table(result, _figures(result["recipe"])),
-    evaluate_model,
-    export_run,
-    measures,
-    charts,
-    watch_stream,
-)
+def _described(word: str) -> str:
+    plain = word.removesuffix(INVERTED)
+    return described_source(plain) + ("" if word == plain else ", as negatives")
+
+
+SEQUENTIAL = Sequential()

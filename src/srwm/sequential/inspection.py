@@ -5,9 +5,16 @@ import functools
 import torch
 from torch import Tensor
 
-from srwm.errors import InputError
 from srwm.inspect import Recorder, answer_gradients
-from srwm.inspect.inspected import STREAM, Answer, Watched, WatchOptions, features_of, make_watched, margin
+from srwm.inspect.inspected import (
+    STREAM,
+    Inspected,
+    InspectedAnswer,
+    InspectOptions,
+    features_of,
+    make_inspected,
+    margin,
+)
 from srwm.runs.devices import choose_device
 
 from .bank import load_bank
@@ -19,11 +26,8 @@ MOST_ANSWERS = 24
 """Of a stream, the last so many answers are looked into."""
 
 
-def watch_stream(name: str, options: WatchOptions) -> Watched:
+def inspect_stream(name: str, options: InspectOptions) -> Inspected:
     """Watch a model of streams; each row is one stream, without trimming, its sources in the order of the recipe."""
-    for option in ("questions", "shots", "source"):
-        if getattr(options, option) is not None:
-            raise InputError(f"{option} is for few-shot models; {name} was trained on streams")
     model = load_stream_model(name, choose_device(options.device))
     stream = model.config.stream
     bank = load_bank(stream, options.split, options.data)
@@ -54,11 +58,12 @@ def watch_stream(name: str, options: WatchOptions) -> Watched:
         for record in inspection:
             gradients[record.name].append(found[record.name][0, step - 1, list(record.heads)])
     answers = tuple(
-        Answer(0, place, int(given[first, step - 1]), int(drawn.labels[first, step - 1])) for place, step in places
+        InspectedAnswer(0, place, int(given[first, step - 1]), int(drawn.labels[first, step - 1]))
+        for place, step in places
     )
     words = tuple(tuple("-" if label < 0 else str(label) for label in drawn.previous[row].tolist()) for row in rows)
     sources = ", then ".join(bank.names[each] for each in bank.segments)
-    return make_watched(
+    return make_inspected(
         f"a stream of {sources}, {stream.ways} classes, labels one step late",
         inspection,
         pixels,

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from srwm.errors import InputError
-from srwm.runs.config import from_json, to_json
-from srwm.runs.model_files import build_saved, read_model, write_model
-from srwm.runs.shipped import find_model
+from srwm.runs.config import to_json
+from srwm.runs.loading import load_trained
+from srwm.runs.model_files import write_model
 
 from .config import SequentialConfig
 from .model import StreamModel
@@ -27,10 +27,7 @@ def load_stream_model(name: str | Path, device: torch.device | str = "cpu") -> S
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    saved = read_model(find_model(name, KIND), KIND)
-    config = from_json(SequentialConfig, saved.config)
-    model = build_saved(saved, lambda: build_model(config))
-    return model.to(device).eval()
+    return load_trained(name, KIND, SequentialConfig, lambda config, about: build_model(config), device)[0]
 
 
 def export_stream_model(

@@ -48,7 +48,7 @@ def count_right(
     where: Bool[Tensor, "n t"],
     instances: Sequence[int] = INSTANCES,
 ) -> tuple[Float[Tensor, "n k"], Float[Tensor, "n k"]]:
-    """Count right answers of each stream on given instances of a class.
+    """Count correct answers of each stream on given instances of a class.
 
     Args:
         right: whether each answer is right.
@@ -92,7 +92,7 @@ def steps_to_recover(
         share: of the final level.
 
     Returns:
-        Steps after the change, at least `window`; None if the segment ends before, or at chance.
+        Steps after the change, at least `window`; None if the segment ends before, or at chance level.
     """
     if len(curve) < window or final_level(curve) < ABOVE_CHANCE * chance:
         return None

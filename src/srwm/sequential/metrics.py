@@ -1,4 +1,4 @@
-"""What a run on streams came to, as figures and curves for a report."""
+"""The results of a run on streams, as figures and curves for a report."""
 
 from collections.abc import Mapping
 from typing import Any

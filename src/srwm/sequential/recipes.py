@@ -80,7 +80,7 @@ _BEST = replace(
     optimizer=OptimizerConfig(schedule="cosine", warmup_steps=500),
     train=StreamTrainConfig(total_steps=15_000, validate_every=1000, precision="bfloat16"),
 )
-"""What ends the stay at chance, on small images: minutes on a GPU. Every memory has the same settings."""
+"""What ends the plateau at chance level, on small images: minutes on a GPU. Every memory has the same settings."""
 
 _SETTINGS: dict[str, tuple[str, SequentialConfig]] = {
     "sequential-omniglot-miniimagenet": ("Omniglot and mini-ImageNet", PAPER),
@@ -91,7 +91,7 @@ _SETTINGS: dict[str, tuple[str, SequentialConfig]] = {
         _data("omniglot", "cifar-fs", "tiny-imagenet-100"),
     ),
     "sequential-omniglot-cifarfs-best": ("Omniglot and CIFAR-FS at 32x32", _BEST),
-    "sequential-omniglot-cifarfs-endless": (
+    "sequential-omniglot-cifarfs-unbounded": (
         "Omniglot and CIFAR-FS at 32x32 without end",
         replace(_BEST, train=replace(_BEST.train, carry_state_prob=0.9)),
     ),
@@ -141,9 +141,9 @@ def _recipes() -> dict[str, StreamRecipe]:
         config = replace(_STROKES, model=replace(_STROKES.model, **options))
         title = f"a stream of Strokes and their negatives, {memory} for two CPU cores: a first look"
         found[f"sequential-strokes{ending}"] = StreamRecipe(config, title)
-        endless = replace(config, train=replace(config.train, carry_state_prob=0.95, total_steps=2400))
+        unbounded = replace(config, train=replace(config.train, carry_state_prob=0.95, total_steps=2400))
         title = f"streams of Strokes without end, {memory}: each training stream goes on where the last one ended"
-        found[f"sequential-strokes-endless{ending}"] = StreamRecipe(endless, title)
+        found[f"sequential-strokes-unbounded{ending}"] = StreamRecipe(unbounded, title)
     return {name: replace(entry, config=replace(entry.config, recipe=name)) for name, entry in found.items()}
 
 

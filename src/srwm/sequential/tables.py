@@ -15,7 +15,7 @@ from .recipes import Figures
 
 
 def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
-    """What a run came to.
+    """The results of a run.
 
     Args:
         result: the content of `result.json`.

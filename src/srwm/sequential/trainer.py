@@ -1,16 +1,20 @@
-"""One run of training on streams, step by step, under the loop of `srwm.runs`."""
+"""A step of training on streams from top to bottom: streams, images, features, answers, loss, new weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.nn import SequenceState
+from srwm.runs.cuda_graph import capture
+from srwm.runs.devices import set_tf32
 from srwm.runs.processes import Processes
+from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
-from srwm.supervised.cuda_graph_trainer import CudaGraphTrainer, check_shares
-from srwm.supervised.network import to_unit
+from srwm.supervised.batches import BatchesAhead
+from srwm.supervised.network import encoder_autocast, to_unit
+from srwm.supervised.optimizer import ScheduledAdam
 from srwm.supervised.prototypes import prototypical_losses
 
 from .bank import Bank, distinct_sources, statistics
@@ -19,12 +23,13 @@ from .config import SequentialConfig
 from .evaluation import AUGMENTATION, TRAINING, VALIDATION, StreamEvaluation, evaluate
 from .loading import build_model
 from .measures import INSTANCES, unused_label_accuracy
-from .model import StreamModel
 from .streams import Streams, draw_streams
 
 
-class SequentialTrainer(CudaGraphTrainer):
-    """Trains a model on streams with delayed labels; the loss is the mean cross-entropy over all steps.
+class SequentialTrainer:
+    """A model in training on streams with delayed labels; the loss is the mean cross-entropy over all steps.
+
+    `train_step` is one step, from the drawing of streams to Adam; on a GPU it is one CUDA graph.
 
     Args:
         config: the recipe.
@@ -40,8 +45,6 @@ class SequentialTrainer(CudaGraphTrainer):
         InputError: if the images do not suffice, or the batch cannot be shared out.
     """
 
-    model: StreamModel
-
     def __init__(
         self,
         config: SequentialConfig,
@@ -51,16 +54,17 @@ class SequentialTrainer(CudaGraphTrainer):
         processes: Processes | None = None,
     ) -> None:
         stream, train = config.stream, config.train
-        processes = processes or Processes()
-        check_shares(train.batch_size, train.grad_accum_steps, processes)
+        self.config, self.device, self.processes = config, device, processes or Processes()
+        self.batches = BatchesAhead(train, device, self.processes)
         training.check_enough(stream)
         validation.check_enough(stream)
+        set_tf32(train.precision != "float32")
         torch.manual_seed(config.seed)
-        model = build_model(config)
-        model.set_statistics(*statistics(stream, training))
+        self.model = build_model(config)
+        self.model.set_statistics(*statistics(stream, training))
+        self.model.to(device)
         # The weights are the same in every process; what is dropped is not.
-        torch.manual_seed(config.seed + 1 + processes.rank)
-        self.config = config
+        torch.manual_seed(config.seed + 1 + self.processes.rank)
         self.training, self.validation = training.to(device), validation.to(device)
         self.instances = tuple(k for k in INSTANCES if k <= stream.per_class)
         self._wanted = torch.tensor((0, *self.instances), device=device)
@@ -68,19 +72,51 @@ class SequentialTrainer(CudaGraphTrainer):
         self._flipped = torch.tensor(
             [word in stream.horizontal_flip for word in distinct_sources(stream)], device=device
         )
-        super().__init__(
-            model.to(device),
+        self.optimizer = ScheduledAdam(
+            self.model,
             config.optimizer,
-            train,
             hidden_size=config.model.hidden_size,
-            sums=2 * len(training.names) * (1 + len(self.instances)),
+            total_steps=train.total_steps,
             device=device,
-            processes=processes,
+            processes=self.processes,
         )
-        self._carried = Carried(self.model, config, processes) if train.carry_state_prob else None
-        self.start()
+        # Loss, steps, and of each source and each k what was correct and what was asked.
+        counts = 2 * len(training.names) * len(self._wanted)
+        self._sums = torch.zeros(2 + counts, device=device, dtype=torch.float64)
+        self._carried = Carried(self.model, config, self.processes) if train.carry_state_prob else None
+        self._draw_ahead(0)
+        self._update = capture(self._update_weights, self, device)
 
-    def draw(self, steps: Tensor) -> Sequence[Tensor]:
+    def train_step(self, step: int) -> None:
+        """Do one step; on a GPU it may still be under way afterwards."""
+        if not self.batches.has(step):
+            self._draw_ahead(step)
+        self.batches.go_to(step)
+        self.optimizer.set_rate(step)
+        self._update()
+
+    def _draw_ahead(self, step: int) -> None:
+        """Draw the streams of some steps at once, of which this is one."""
+        steps = self.batches.around(step)
+        self.batches.put(steps, self.draw(torch.arange(steps.start, steps.stop, device=self.device)))
+        self.optimizer.prepare(steps)
+
+    def _update_weights(self) -> None:
+        """From streams to new weights, without looking at a value: what a CUDA graph captures."""
+        parts = self.config.train.grad_accum_steps
+        total = torch.zeros((), device=self.device)
+        self.optimizer.zero_grad()
+        for rows, first in self.batches.parts():
+            loss, counts = self.loss(Streams(*rows), first)
+            (loss / parts).backward()
+            total = total + loss.detach() / parts
+            self._sums[2:].add_(counts)
+        self.optimizer.step(total, self.batches.step)
+        self._sums[0].add_(total)
+        self._sums[1].add_(1)
+        self.batches.step.add_(1)
+
+    def draw(self, steps: Tensor) -> Streams:
         """Draw the streams of some steps."""
         train = self.config.train
         return draw_streams(
@@ -93,71 +129,77 @@ class SequentialTrainer(CudaGraphTrainer):
             number=TRAINING,
         )
 
-    def loss(self, batch: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy over the steps that were not trimmed away; sums of right answers and of questions.
+    def loss(self, streams: Streams, first: int) -> tuple[Tensor, Tensor]:
+        """The mean loss over the steps that were not trimmed away, and counts of correct answers and of all.
 
         Under truncated backpropagation all pieces of the streams but the last go backward here, as soon as they are
         read, so that no more than one is held in memory. The state is carried over without its past.
+
+        Args:
+            streams: some of the batch.
+            first: place of the first of them in the whole batch.
         """
-        streams = Streams(*batch)
         train = self.config.train
         state: SequenceState | None = None
         if self._carried is not None:
-            beginning = self._carried.begin(first, len(streams.labels), self.step_number)
+            beginning = self._carried.begin(first, len(streams.labels), self.batches.step)
             state = beginning.state
             previous = torch.cat([beginning.previous[:, None], streams.previous[:, 1:]], dim=1)
             streams = streams._replace(previous=previous)
         pieces = zip(*(field.split(train.truncate or field.shape[1], dim=1) for field in streams), strict=True)
         steps = streams.mask.sum()
-        total, sums = torch.zeros((), device=self.device), torch.zeros(len(self._sums) - 2, device=self.device)
+        total, counts = torch.zeros((), device=self.device), torch.zeros(len(self._sums) - 2, device=self.device)
         loss: Tensor | None = None
         for number, fields in enumerate(pieces):
             piece = Streams(*fields)
             if loss is not None:
-                # The base class divides what is returned by the number of parts, too.
+                # What is returned is divided by the number of parts, too.
                 (loss / train.grad_accum_steps).backward()
                 total = total + loss.detach()
             images = self._look(piece, first + number * train.batch_size)
-            loss, right, state = self._piece(piece, images, None if state is None else state.detach())
+            loss, correct, state = self._piece(piece, images, None if state is None else state.detach())
             loss = loss / steps
-            sums = sums + self._count(piece, right)
+            counts = counts + self._count(piece, correct)
         assert loss is not None
         assert state is not None
         if self._carried is not None:
             self._carried.end(first, state, streams.labels[:, -1])
-        return total + loss, sums
+        return total + loss, counts
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold; the ends of the last streams only where new ones begin with them."""
-        groups = super().tensors()
+        groups = training_tensors(self.model, self.optimizer.tensors, self._sums)
         return groups if self._carried is None else {**groups, "carried": self._carried.tensors()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
-        super().load_tensors(groups)
+        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.batches.forget_step()
         if self._carried is not None:
             self._carried.load_tensors(groups.get("carried", {}))
 
-    def summarise(self, sums: Sequence[float], steps: int) -> dict[str, float]:
-        """Accuracy over all steps, and for each source over all and on the k-th instances of a class."""
-        right, asked = torch.tensor(sums, dtype=torch.float64).reshape(2, len(self._sets), -1)
-        found = {"train/accuracy": float(right[:, 0].sum() / asked[:, 0].sum().clamp(min=1))}
-        for name, hits, questions in zip(self.training.names, right.tolist(), asked.tolist(), strict=True):
+    def metrics(self) -> dict[str, float]:
+        """Means since the last call: loss, accuracy over all steps, and for each source over all and by instance."""
+        loss, steps, *counts = take_sums(self._sums, self.optimizer.watch, self.processes)
+        correct, asked = torch.tensor(counts, dtype=torch.float64).reshape(2, len(self._sets), -1)
+        accuracy = float(correct[:, 0].sum() / asked[:, 0].sum().clamp(min=1))
+        found = {"train/loss": loss / max(steps, 1), "train/accuracy": accuracy}
+        for name, hits, questions in zip(self.training.names, correct.tolist(), asked.tolist(), strict=True):
             words = ("accuracy", *(f"k{k}" for k in self.instances))
             for word, hit, question in zip(words, hits, questions, strict=True):
                 # Trimmed streams may lack the later instances.
                 if question:
                     found[f"train/{name}/{word}"] = hit / question
-        return found
+        return {**found, "train/gradient_norm": float(self.optimizer.watch.grad_norm)}
 
-    def validate(self, step: int) -> dict[str, float]:
+    def validate(self) -> dict[str, float]:
         """Accuracy on streams of classes that are not trained on, in every order; always the same streams."""
         episodes = self.config.train.validation_episodes
         measured = evaluate(self.model, self.validation, sets=1, streams=episodes, seed=0, number=VALIDATION)
         return {"validation/accuracy": measured.accuracy, **_by_source(measured)}
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
-        """Say so when a run that should long have begun to learn is at chance, or in the known dead end.
+        """Say so when a run that should long have begun to learn is at chance level, or in the known dead end.
 
         There the model has learnt that a new class has a label not used yet, and nothing from the labels it is shown
         (paper, figure "unsuccessful").
@@ -176,9 +218,9 @@ class SequentialTrainer(CudaGraphTrainer):
         if max(first) > (chance + unused_label_accuracy(self.config.stream.ways)) / 2:
             return (
                 "known failure: it answers a new class with a label not used yet, but learns nothing from the labels "
-                f"it is shown (the second image of a class is still at chance); {advice}"
+                f"it is shown (the second image of a class stays at chance level); {advice}"
             )
-        return f"still at chance after {patience:,} steps: some seeds never leave it; {advice}"
+        return f"plateau at chance level after {patience:,} steps: some seeds never leave it; {advice}"
 
     def _look(self, piece: Streams, first: int) -> Tensor:
         """The images of a piece of the streams, changed at random where the recipe says so, and at one scale.
@@ -188,7 +230,9 @@ class SequentialTrainer(CudaGraphTrainer):
             first: place of its first stream among all pieces of all streams of the step.
         """
         stream, images = self.config.stream, to_unit(self.training.images[piece.place])
-        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.step_number, first=first)
+        keys = episode_keys(
+            len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.batches.step, first=first
+        )
         if stream.horizontal_flip:
             is_chosen = self._flipped[piece.source][..., None, None, None]
             images = torch.where(is_chosen, horizontal_flip(images, keys), images)
@@ -200,7 +244,7 @@ class SequentialTrainer(CudaGraphTrainer):
         self, piece: Streams, images: Tensor, state: SequenceState | None
     ) -> tuple[Tensor, Tensor, SequenceState]:
         """The sum of the losses, where answers are right, and the state after a piece of the streams."""
-        with self.encoder_autocast():
+        with encoder_autocast(self.device, self.config.train.precision):
             features = self.model.features(images).float()
         scores, state = self.model.answer(features, piece.previous, state)
         each = F.cross_entropy(scores.flatten(0, 1), piece.labels.flatten(), reduction="none")
@@ -214,7 +258,7 @@ class SequentialTrainer(CudaGraphTrainer):
         return loss, scores.detach().argmax(dim=-1) == piece.labels, state
 
     def _count(self, piece: Streams, right: Tensor) -> Tensor:
-        """Right answers and questions of each source, over all instances and for each k, as one row."""
+        """Correct answers and questions of each source, over all instances and for each k, as one row."""
         of_set = (piece.source[..., None] == self._sets) & piece.mask[..., None]
         asked = (piece.instance[..., None] == self._wanted) | (self._wanted == 0)
         counts = [

@@ -1,7 +1,7 @@
 """Random changes to training images: as another hand might draw them, and as alphabets that nobody has drawn.
 
 A change of its own for each image makes the images of a class differ more. One change for all images of an episode
-makes new classes: turned by any angle, stretched, slanted, mirrored. (A change for each class of an episode would give
+makes new classes: rotated by any angle, stretched, sheared, mirrored. (A change for each class of an episode would give
 its images away: they could be told by their angle.)
 """
 
@@ -34,7 +34,7 @@ def episode_keys(
 def jitter(
     images: Float[Tensor, "b n c h w"], keys: Int[Tensor, "b"], *, each_image: float, each_episode: float
 ) -> Float[Tensor, "b n c h w"]:
-    """Turn, scale, shear and shift images.
+    """Rotate, scale, shear and shift images (random affine maps).
 
     Args:
         images: images; what comes in from outside is zero.
@@ -47,16 +47,16 @@ def jitter(
     Returns:
         The changed images; a pure function of the arguments.
     """
-    of_episode = _matrices(keys, 1, each_episode, turn=math.radians(45), stretch=0.3, shift=0.0)
+    of_episode = _matrices(keys, 1, each_episode, rotation=math.radians(45), stretch=0.3, shift=0.0)
     if each_episode:
         mirrored = random_bits(keys + 1, (1, 1, 1)) % 2 * 2 - 1
         of_episode = torch.cat([of_episode[..., :1] * mirrored, of_episode[..., 1:]], dim=-1)
-    of_image = _matrices(keys + 2, images.shape[1], each_image, turn=math.radians(15), stretch=0.15, shift=0.1)
+    of_image = _matrices(keys + 2, images.shape[1], each_image, rotation=math.radians(15), stretch=0.15, shift=0.1)
     # First the change of the image, then that of its episode.
-    turn = of_episode[..., :2] @ of_image[..., :2]
+    rotation = of_episode[..., :2] @ of_image[..., :2]
     shift = of_episode[..., :2] @ of_image[..., 2:] + of_episode[..., 2:]
     flat = images.flatten(0, 1)
-    grid = F.affine_grid(torch.cat([turn, shift], dim=-1).flatten(0, 1), list(flat.shape), align_corners=False)
+    grid = F.affine_grid(torch.cat([rotation, shift], dim=-1).flatten(0, 1), list(flat.shape), align_corners=False)
     changed: Tensor = F.grid_sample(flat, grid, align_corners=False)
     return changed.reshape(images.shape)
 
@@ -68,12 +68,12 @@ def horizontal_flip(images: Float[Tensor, "b n c h w"], keys: Int[Tensor, "b"]) 
 
 
 def _matrices(
-    key: Int[Tensor, "b"], n: int, strength: float, *, turn: float, stretch: float, shift: float
+    key: Int[Tensor, "b"], n: int, strength: float, *, rotation: float, stretch: float, shift: float
 ) -> Float[Tensor, "b n 2 3"]:
-    """Draw affine maps: a turn, two scalings, a shear and a shift, each at most as given times the strength."""
+    """Draw affine maps: a rotation, two scalings, a shear and a shift, each at most as given times the strength."""
     uniform = random_bits(key, (n, 6)).float() / 2**31 - 1
     angle, scale_x, scale_y, shear, shift_x, shift_y = (strength * uniform).unbind(dim=-1)
-    cos, sin = (turn * angle).cos(), (turn * angle).sin()
+    cos, sin = (rotation * angle).cos(), (rotation * angle).sin()
     scale_x, scale_y, shear = 1 + stretch * scale_x, 1 + stretch * scale_y, stretch * shear
     top = torch.stack([scale_x * cos, scale_y * (shear * cos - sin), shift * shift_x], dim=-1)
     bottom = torch.stack([scale_x * sin, scale_y * (shear * sin + cos), shift * shift_y], dim=-1)

@@ -1,4 +1,4 @@
-"""States that go on from one training sequence to the next, so that a network learns to live longer than one."""
+"""States that go on from one training sequence to the next, so that a network learns on a horizon longer than one."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ class CarriedStates:
     Args:
         state: that of as many new sequences as the process has rows, on the device.
         train: says into how many parts a process cuts its rows.
-        share: of the rows that go on, drawn anew for each step.
+        share: of the rows that go on, drawn again for each step.
         seed: seed of the run.
         stream: number of a stream of random numbers that nothing else uses.
         processes: this process among those of a `torchrun`.
@@ -43,7 +43,7 @@ class CarriedStates:
             step: number of the step, on the device.
 
         Returns:
-            The states, new or those after the row's last sequence; and which rows begin anew.
+            The states, new or those after the row's last sequence; and which rows are reset.
         """
         own = self.own(first, size)
         is_new = self._is_new(step)[first : first + size]

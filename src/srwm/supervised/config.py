@@ -28,7 +28,7 @@ class ModelConfig:
     """Where Res-12 drops."""
     feature_norm: bool = False
     """Whether features pass through a batch norm of their own. Without it (the paper) they are positive and much alike,
-    which is why training stays at chance for long."""
+    which is why training stays on a plateau at chance level for long."""
     memory: Memory = "srwm"
     """What learns within an episode: a memory by its name, or a layer of your own as package.module:Class."""
     hidden_size: int = 256

@@ -17,7 +17,7 @@ MAY_CHANGE = (
 """What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
 
 
-def options_of(train: TrainConfig, images_per_step: int, tensorboard: bool) -> LoopOptions:
+def options_of(train: TrainConfig, images_per_step: int) -> LoopOptions:
     """What the loop needs of a training on images."""
     return LoopOptions(
         total_steps=train.total_steps,
@@ -27,5 +27,4 @@ def options_of(train: TrainConfig, images_per_step: int, tensorboard: bool) -> L
         stop_at=train.stop_at,
         items_per_step=images_per_step,
         item="images",
-        tensorboard=tensorboard,
     )

@@ -5,8 +5,8 @@ from typing import Any
 # The authors' DeltaNet has phi(z) = (elu(z) + 1) / sum, where the paper writes "e.g. softmax"; its figures are theirs.
 DELTANET: dict[str, Any] = {"memory": "deltanet", "memory_options": {"feature_map": "elu_sum"}}
 
-# What ends the long stay at chance: features centred, labels as loud as they are, a word of its own for "no label", and
-# first writes that change little.
+# What ends the plateau at chance level: features centred, labels as loud as they are, a word of its own for "no label",
+# and first writes that change little.
 OFF_PLATEAU: dict[str, Any] = {
     "feature_norm": True,
     "label_scale": 8.0,

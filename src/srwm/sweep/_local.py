@@ -9,7 +9,7 @@ from ._interrupts import Interrupts
 from ._places import Place
 from ._plan import Job
 from ._process import POLL_S, JobProcess
-from ._progress import Progress
+from ._progress import SweepProgress
 from ._results import judge
 
 
@@ -20,7 +20,7 @@ def run_here(
     *,
     train: Sequence[str],
     interrupts: Interrupts,
-    progress: Progress,
+    progress: SweepProgress,
 ) -> None:
     """Run jobs, one in each place at a time, until all have ended or an interrupt comes.
 

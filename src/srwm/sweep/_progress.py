@@ -17,7 +17,7 @@ SHOWN_RUNNING = 16
 STYLES = {"finished": "green", "failed": "bold red", "interrupted": "yellow"}
 
 
-class Progress:
+class SweepProgress:
     """Notes what happens to the jobs and shows it.
 
     Args:
@@ -39,7 +39,7 @@ class Progress:
         self._stopping = False
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "SweepProgress":
         if self._live:
             self._live.start()
         return self

@@ -14,7 +14,7 @@ from srwm.runs.ray_cluster import connect
 from ._interrupts import Interrupts
 from ._plan import PLAN_FILE, Job
 from ._process import GRACE_S, POLL_S, JobProcess
-from ._progress import Progress
+from ._progress import SweepProgress
 from ._results import Outcome, is_finished, judge
 
 RETRIES = 3
@@ -32,7 +32,7 @@ def run_on_ray(
     cpus: float,
     gpus: float | None,
     train: Sequence[str],
-    progress: Progress,
+    progress: SweepProgress,
 ) -> None:
     """Run jobs as Ray tasks until all have ended or an interrupt comes.
 
@@ -76,7 +76,7 @@ def _follow(
     submit: Callable[[Job], Any],
     limit: int,
     interrupts: Interrupts,
-    progress: Progress,
+    progress: SweepProgress,
 ) -> None:
     """Submit jobs and take what their tasks say until all have ended or an interrupt comes."""
     waiting = deque(jobs)
@@ -96,7 +96,7 @@ def _follow(
         _let_save(ray, running, out, interrupts, progress)
 
 
-def _let_save(ray: Any, running: dict[Any, Job], out: Path, interrupts: Interrupts, progress: Progress) -> None:
+def _let_save(ray: Any, running: dict[Any, Job], out: Path, interrupts: Interrupts, progress: SweepProgress) -> None:
     """Cancel tasks, and wait until their jobs have saved, the time is up or a second interrupt comes.
 
     Ray cancels a task only once. What is still there when the connection ends, Ray ends by force.
@@ -130,7 +130,7 @@ def _refuse_what_no_node_has(ray: Any, cpus: float, gpus: float) -> None:
         )
 
 
-def _next_event(ray: Any, events: Any, job: Job, out: Path, progress: Progress) -> Outcome | None:
+def _next_event(ray: Any, events: Any, job: Job, out: Path, progress: SweepProgress) -> Outcome | None:
     """Take what a task says next; the outcome when it has ended."""
     try:
         event = ray.get(next(events))

@@ -36,7 +36,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One recipe with one setting."""
 
     recipe: str
@@ -49,7 +49,7 @@ class Row:
     runs: tuple[str, ...]
 
 
-def rows(plan: Plan, outcomes: Sequence[Outcome]) -> list[Row]:
+def rows(plan: Plan, outcomes: Sequence[Outcome]) -> list[SweepRow]:
     """Gather jobs into rows: the recipes in the order of the plan, in each the best setting in validation first."""
     by_name = {outcome.job.name: outcome for outcome in outcomes}
     groups: dict[tuple[str, tuple[str, ...]], list[Job]] = {}
@@ -60,7 +60,7 @@ def rows(plan: Plan, outcomes: Sequence[Outcome]) -> list[Row]:
         ended = [by_name[job.name] for job in jobs if job.name in by_name]
         results = [outcome.result for outcome in ended if outcome.result]
         found.append(
-            Row(
+            SweepRow(
                 recipe=recipe,
                 setting=short_label(jobs[0], plan),
                 validation=_spread([result.score for result in results if result.score is not None]),
@@ -131,7 +131,7 @@ def _failures(plan: Plan, outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _markdown(
-    plan: Plan, table: Sequence[Row], finished: Sequence[tuple[str, Result]], failed: Sequence[Outcome]
+    plan: Plan, table: Sequence[SweepRow], finished: Sequence[tuple[str, Result]], failed: Sequence[Outcome]
 ) -> str:
     lines = ["# Sweep", ""]
     lines += [f"Seeds: {', '.join(map(str, plan.seeds))}.  "]

@@ -129,7 +129,7 @@ def _failed(job: Job, out: Path, reason: str) -> Outcome:
 
 
 def _test_number(data: Mapping[str, Any]) -> object:
-    """What a result says a test came to: None for no test or no single number, and text for something broken."""
+    """The number that a test was judged by: None for no test or no single number, and text for something broken."""
     if "test_score" in data:
         return data["test_score"]
     match data.get("test"):

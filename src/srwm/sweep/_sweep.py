@@ -15,7 +15,7 @@ from ._local import run_here
 from ._lock import sweep_lock
 from ._places import places_here
 from ._plan import PLAN_FILE, Check, Job, Plan, explain_difference, read_plan
-from ._progress import Progress
+from ._progress import SweepProgress
 from ._report import print_report, write_report
 from ._results import is_finished, judge
 
@@ -28,11 +28,10 @@ def check_with_recipes(recipe: str, overrides: Sequence[str]) -> None:
     Raises:
         InputError: if there is no such recipe or it cannot be changed so, with the nearest right name.
     """
-    from srwm.experiments import all_recipes
+    from srwm.experiments import find_recipe_by_name
     from srwm.runs.config import override
-    from srwm.runs.recipes import find_recipe
 
-    override(find_recipe(recipe, all_recipes()).config, overrides)
+    override(find_recipe_by_name(recipe)[1].config, overrides)
 
 
 def sweep(
@@ -99,7 +98,7 @@ def sweep(
         before = len(plan.jobs) - len(left)
         where = f"at most {len(places)} at a time" if ray is None else f"on the Ray cluster at {ray}"
         console.print(f"{len(plan.jobs)} runs, {before} finished before, {where}; in {out}", soft_wrap=True)
-        with Progress(console, out, len(plan.jobs), before) as progress:
+        with SweepProgress(console, out, len(plan.jobs), before) as progress:
             if left and ray is None:
                 with Interrupts() as interrupts:
                     run_here(left, out, places, train=train, interrupts=interrupts, progress=progress)
@@ -113,7 +112,7 @@ def sweep(
         return _finish(console, plan, left, progress, out, shlex.join(again))
 
 
-def _finish(console: Console, plan: Plan, left: Sequence[Job], progress: Progress, out: Path, again: str) -> int:
+def _finish(console: Console, plan: Plan, left: Sequence[Job], progress: SweepProgress, out: Path, again: str) -> int:
     ended = {outcome.job.name: outcome for outcome in progress.outcomes if outcome.status != "interrupted"}
     if len(ended) < len(left):
         missing = len(left) - len(ended)

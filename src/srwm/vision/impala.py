@@ -61,7 +61,7 @@ class _Stage(nn.Module):
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
-        self.blocks = nn.Sequential(_ResidualBlock(out_channels), _ResidualBlock(out_channels))
+        self.blocks = nn.Sequential(_ImpalaBlock(out_channels), _ImpalaBlock(out_channels))
 
     def forward(self, x: Tensor) -> Tensor:
         # A bias can be added after the pool as well as before, where it has four times as many pixels.
@@ -74,7 +74,7 @@ class _Stage(nn.Module):
         return y
 
 
-class _ResidualBlock(nn.Module):
+class _ImpalaBlock(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)

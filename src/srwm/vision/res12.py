@@ -50,7 +50,7 @@ class Res12(nn.Module):
         sizes = [in_channels, *WIDTHS[features]]
         self.feature_size = features
         self.input_dropout = nn.Dropout(input_dropout)
-        self.blocks = nn.ModuleList(_ResidualBlock(*pair, dropout, dropout_variant) for pair in pairwise(sizes))
+        self.blocks = nn.ModuleList(_Res12Block(*pair, dropout, dropout_variant) for pair in pairwise(sizes))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="leaky_relu")
@@ -69,7 +69,7 @@ class Res12(nn.Module):
         return features
 
 
-class _ResidualBlock(nn.Module):
+class _Res12Block(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, dropout: float, variant: DropoutVariant) -> None:
         super().__init__()
         sizes = [in_channels, out_channels, out_channels, out_channels]

@@ -113,3 +113,12 @@ def _check(
         check_shape("decay", decay, (b, t, h), "[b, t, h]")
     check_floating(q=q, k=k, v=v, beta=beta, state=state, decay=decay)
     check_reset(reset, b, t, q.device)
+
+
+def sample_inputs(generator: torch.Generator) -> list[Tensor]:
+    """Small inputs of the operator, in its order, by which `srwm doctor` tries its backends."""
+    b, t, h, d, e = 2, 7, 2, 5, 3
+    shapes = [(b, t, h, d), (b, t, h, d), (b, t, h, e), (b, h, d, e)]
+    q, k, v, state = (torch.randn(shape, generator=generator) for shape in shapes)
+    beta = torch.rand(b, t, h, generator=generator)
+    return [q.softmax(dim=-1), k.softmax(dim=-1), v, beta, state]

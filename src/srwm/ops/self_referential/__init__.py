@@ -120,3 +120,10 @@ def _check(x: Tensor, weight: Tensor, state: Tensor | None, reset: Tensor | None
         check_shape("state", state, (b, h, d, m), "[b, h, d, m]")
     check_floating(x=x, weight=weight, state=state)
     check_reset(reset, b, t, x.device)
+
+
+def sample_inputs(generator: torch.Generator) -> list[Tensor]:
+    """Small inputs of the operator, in its order, by which `srwm doctor` tries its backends."""
+    b, t, h, d, out = 2, 7, 2, 5, 3
+    shapes = [(b, t, h, d), (h, d, out + 2 * d + 4), (b, h, d, out + 2 * d + 4)]
+    return [torch.randn(shape, generator=generator) for shape in shapes]

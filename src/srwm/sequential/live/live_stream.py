@@ -1,7 +1,7 @@
 """Live streams: images one by one, an answer to each, labels that come one step late, learning without end.
 
     model = load_stream_model("runs/my-run")
-    stream = LiveStream.open(model, Path("state"))     # goes on where it was, or begins anew
+    stream = LiveStream.open(model, Path("state"))     # goes on where it was, or begins with a fresh state
     answer = stream.ask(load_image("0001.png", model.image_shape))
     stream.tell("cat")                                 # the model learns it together with the next image
     stream.save(Path("state"))
@@ -30,9 +30,9 @@ from srwm.nn import SequenceState
 from srwm.runs.reading import read_file
 
 from ..model import StreamModel
-from .saved_state import Position, Progress, restore_stream, save_stream, state_norm, weights_digest
+from .saved_state import Position, StreamProgress, restore_stream, save_stream, state_norm, weights_digest
 
-__all__ = ["Answer", "LiveStream", "Report", "load_image"]
+__all__ = ["Answer", "LiveStream", "StreamReport", "load_image"]
 
 Label = int | str
 
@@ -53,13 +53,13 @@ class Answer(NamedTuple):
     """Of each slot."""
 
 
-class Report(NamedTuple):
+class StreamReport(NamedTuple):
     """How a stream has been doing since the report before."""
 
     step: int
     """Images answered since the stream began."""
     accuracy: float | None
-    """Share of right answers among the images whose label came; None if none came."""
+    """Accuracy among the images whose label came; None if none came."""
     labelled: int
     """How many images that were."""
     state_norm: float
@@ -92,7 +92,7 @@ class LiveStream:
             raise InputError(f"source {source!r} is not one of the model's: {', '.join(names)}")
         self.model = model
         self.state: SequenceState | None = None
-        self.progress = Progress()
+        self.progress = StreamProgress()
         self.position: Position | None = None
         self._source = names[0] if source is None and len(names) == 1 else source
 
@@ -130,7 +130,7 @@ class LiveStream:
 
     @property
     def length(self) -> int:
-        """Images answered since it was last made new: at the beginning, by a reset, or because it had to forget."""
+        """Images answered since it was last reset: at the beginning, by a reset, or because it had to forget."""
         return self.progress.step - self.progress.began
 
     @property
@@ -224,7 +224,7 @@ class LiveStream:
         self.progress.predicted = None
 
     def reset(self) -> None:
-        """Begin anew: forget all that was learnt and all names; steps are counted on."""
+        """Reset: forget all that was learnt and all names; steps are counted on."""
         self.state = None
         self.progress = replace(
             self.progress, began=self.step, previous_label=None, predicted=None, names=(), numbered=False
@@ -236,11 +236,11 @@ class LiveStream:
         self.progress.began = self.step
         self.progress.previous_label = None
 
-    def report(self) -> Report:
+    def report(self) -> StreamReport:
         """Say how the stream has been doing since the last call."""
         progress, norm = self.progress, state_norm(self.state)
         accuracy = progress.right / progress.labelled if progress.labelled else None
-        report = Report(progress.step, accuracy, progress.labelled, norm, math.isfinite(norm))
+        report = StreamReport(progress.step, accuracy, progress.labelled, norm, math.isfinite(norm))
         progress.right = progress.labelled = 0
         return report
 

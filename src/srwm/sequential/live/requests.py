@@ -34,7 +34,7 @@ class Request(NamedTuple):
     id: Any = None
     """Echoed in the answer."""
     reset: bool = False
-    """Whether to begin anew."""
+    """Whether to reset the state."""
     problem: str | None = None
     """What is wrong with it, if it is not to be answered at all."""
     loses_image: bool = True
@@ -42,7 +42,7 @@ class Request(NamedTuple):
 
 
 @runtime_checkable
-class Source(Protocol):
+class RequestSource(Protocol):
     """Where requests come from."""
 
     name: str

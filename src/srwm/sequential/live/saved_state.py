@@ -31,13 +31,13 @@ _MOST_ANSWERED = 1 << 53
 
 
 @dataclass
-class Progress:
+class StreamProgress:
     """All that a stream knows beside the state of its model."""
 
     step: int = 0
     """Images answered."""
     began: int = 0
-    """How many of them before the state was last made new."""
+    """How many of them before the state was last reset."""
     previous_label: int | None = None
     """Slot of the last image's label; None until it is told."""
     predicted: int | None = None
@@ -47,7 +47,7 @@ class Progress:
     numbered: bool = False
     """Whether labels are numbers."""
     right: int = 0
-    """Right answers since the last report."""
+    """Correct answers since the last report."""
     labelled: int = 0
     """Labels since the last report."""
 
@@ -78,20 +78,20 @@ class _Record:
     """Digest of the model's weights."""
     is_new: bool
     """Whether the model has seen nothing yet, so that there is no state."""
-    progress: Progress
+    progress: StreamProgress
     position: Position | None
 
 
-class Saved(NamedTuple):
+class SavedStream(NamedTuple):
     """A stream that was read and found whole."""
 
     state: SequenceState | None
-    progress: Progress
+    progress: StreamProgress
     position: Position | None
 
 
 def save_stream(
-    folder: Path, digest: str, state: SequenceState | None, progress: Progress, position: Position | None
+    folder: Path, digest: str, state: SequenceState | None, progress: StreamProgress, position: Position | None
 ) -> None:
     """Write a checkpoint of a stream, and remove old ones.
 
@@ -119,7 +119,7 @@ def clear_leftovers(folder: Path) -> None:
     prune(folder, max(1, len(checkpoint_folders(folder))))
 
 
-def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | None:
+def restore_stream(folder: Path, model: StreamModel, digest: str) -> SavedStream | None:
     """Read the newest checkpoint that is whole; the log tells of those that are not.
 
     Returns:
@@ -145,7 +145,7 @@ def restore_stream(folder: Path, model: StreamModel, digest: str) -> Saved | Non
         )
     _check_progress(record.progress, checkpoint, model.ways)
     state = None if record.is_new else _fill(_any_state(model), checkpoint.groups.get(_GROUP, {}), checkpoint.path)
-    return Saved(state, record.progress, record.position)
+    return SavedStream(state, record.progress, record.position)
 
 
 def weights_digest(model: nn.Module) -> str:
@@ -169,7 +169,7 @@ def _any_state(model: StreamModel) -> SequenceState:
     return model.observe(blank, None, None, source=model.source_names[0])[1]
 
 
-def _check_progress(progress: Progress, checkpoint: Checkpoint, ways: int) -> None:
+def _check_progress(progress: StreamProgress, checkpoint: Checkpoint, ways: int) -> None:
     """Refuse what no stream of such a model has saved: its digest can be made by anyone."""
     slots = (progress.previous_label, progress.predicted)
     if (

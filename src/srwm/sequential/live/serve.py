@@ -18,7 +18,7 @@ from torch import Tensor
 from srwm.errors import InputError
 
 from .live_stream import Answer, LiveStream, load_image
-from .requests import Request, Source, Stop, Stopped
+from .requests import Request, RequestSource, Stop, Stopped
 from .saved_state import Position, state_norm
 from .trained_length import far_longer, warning_of
 
@@ -58,7 +58,7 @@ class ServeOptions:
             raise InputError(f"--max-norm {self.max_norm}; expected more than 0")
 
 
-def serve(stream: LiveStream, source: Source, write: Write, options: ServeOptions, stop: Stop) -> int:
+def serve(stream: LiveStream, source: RequestSource, write: Write, options: ServeOptions, stop: Stop) -> int:
     """Answer the requests of a source until it ends, or a signal comes.
 
     Args:
@@ -81,7 +81,9 @@ def serve(stream: LiveStream, source: Source, write: Write, options: ServeOption
 class _Server:
     """What `serve` keeps while it runs."""
 
-    def __init__(self, stream: LiveStream, source: Source, write: Write, options: ServeOptions, stop: Stop) -> None:
+    def __init__(
+        self, stream: LiveStream, source: RequestSource, write: Write, options: ServeOptions, stop: Stop
+    ) -> None:
         self.stream, self.source, self.write, self.options, self.stop = stream, source, write, options, stop
         self.errors = 0
         # With a bound, what grows too large is forgotten in time.

@@ -3,7 +3,7 @@
 import pytest
 
 from srwm.supervised.config import OptimizerConfig
-from srwm.supervised.schedule import learning_rate
+from srwm.supervised.optimizer import learning_rate
 
 NOAM = OptimizerConfig(schedule="noam", warmup_steps=5000, learning_rate=123.0)
 COSINE = OptimizerConfig(schedule="cosine", learning_rate=2e-3, warmup_steps=10)
