@@ -131,6 +131,8 @@ def test_other_archives_are_not_taken_for_these(tmp_path):
         (gzip.compress(bytes((0, 0, 8, 1)) + (5).to_bytes(4, "big") + b"abc"), r"holds 3 bytes; its shape \[5\]"),
         (idx(np.zeros(4, np.uint8))[:-9], "is not a gzipped file that can be read"),
     ],
+    # The bytes of a gzipped file hold the time at which it was made.
+    ids=["no gzip", "empty", "too many axes", "too few bytes", "cut off"],
 )
 def test_broken_files_of_numbers_get_a_sentence(tmp_path, data, sentence):
     path = tmp_path / "labels.gz"
