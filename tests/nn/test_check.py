@@ -84,7 +84,7 @@ def test_it_returns_nothing():
         (StepForgets, "step, repeated, does not give the y of the whole sequence."),
         (StepForgets, "step, repeated, does not end in the state of the whole sequence."),
         (ReadGoesOn, "read does not answer each input as a step from the same state does."),
-        (IgnoresReset, "A reset inside the sequence does not equal starting anew there."),
+        (IgnoresReset, "A reset inside the sequence does not equal a fresh start there."),
         (ResetsEveryRow, "A reset inside the sequence changes rows, or steps, that it does not concern."),
         (IgnoresResetAtTheFirstStep, "A reset at the first step does not make the given state new."),
         (StepIgnoresReset, "step with reset= does not equal the layer called with one step and that reset."),

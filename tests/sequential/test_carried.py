@@ -114,7 +114,7 @@ def test_two_processes_hold_the_rows_of_one(monkeypatch):
     for place in range(4):
         two[place % 2].end(place, *marked(one, 1, place))
     both = [each.named() for each in two]
-    monkeypatch.setattr("srwm.sequential.carried.gather_tensors", lambda tensors, processes: both)
+    monkeypatch.setattr("srwm.supervised.carried_states.gather_tensors", lambda tensors, processes: both)
     gathered = two[0].tensors()
     assert gathered["labels"].tolist() == [0, 1, 2, 3]
     for each in two:

@@ -118,7 +118,10 @@ def test_a_model_of_another_kind_is_refused(tmp_path, capsys):
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
     status, _, err = run(["watch", tmp_path / "nothing"], capsys)
-    assert (status, err) == (2, f"srwm watch: there is no model at {tmp_path / 'nothing'}: the folder does not exist")
+    assert (status, err) == (
+        2,
+        f"srwm watch: there is no model '{tmp_path / 'nothing'}'; the folder of a run can be named by its path",
+    )
 
 
 def test_the_video_of_a_run_goes_into_its_folder(tmp_path):
