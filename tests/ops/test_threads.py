@@ -184,6 +184,29 @@ def test_a_forked_process_gives_equal_bits(operator):
     assert done.returncode == 0, done.stderr
 
 
+def test_no_thread_is_left_when_the_interpreter_shuts_down(operator):
+    """One that frees tensors at that time would abort the process."""
+    code = f"""
+        import atexit, sys, threading
+
+        # Registered before the package's own, so it is called after that.
+        atexit.register(lambda: print(*(each.name for each in threading.enumerate())))
+
+        import torch
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        from ops.test_threads import large
+        from srwm.ops._cpu import threads
+
+        threads.LONG_WORK = 0
+        torch.set_num_threads(2)
+        large({operator!r})("cpu")
+        print(*(each.name for each in threading.enumerate() if each.name.startswith("srwm")))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["srwm-1", "MainThread"]
+
+
 def test_the_layout_of_scratch_memory_is_in_integers_of_python_whoever_asked_first():
     try:
         # As installed: the shape checks of the test run would refuse NumPy's.

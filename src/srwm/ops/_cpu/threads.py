@@ -7,6 +7,7 @@ a short one where there is no OpenMP, and after a fork, which OpenMP's threads d
 loop once and there takes one share of the heads after another (`next_share` in `shares.py`), without the interpreter.
 """
 
+import atexit
 import ctypes
 import functools
 import os
@@ -132,22 +133,34 @@ class _Helpers:
     """Threads that wait for calls."""
 
     def __init__(self) -> None:
-        self.calls: SimpleQueue[_Call] = SimpleQueue()
-        self.count = 0
+        self.calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self.threads: list[threading.Thread] = []
         self.starting = threading.Lock()
 
     def assign(self, call: _Call, count: int) -> None:
         """Have `count` threads take part in a call."""
         with self.starting:
-            while self.count < count:
-                self.count += 1
-                threading.Thread(target=self._wait, name=f"srwm-{self.count}", daemon=True).start()
+            while len(self.threads) < count:
+                name = f"srwm-{len(self.threads) + 1}"
+                self.threads.append(threading.Thread(target=self._wait, name=name, daemon=True))
+                self.threads[-1].start()
         for _ in range(count):
             self.calls.put(call)
 
+    def stop(self) -> None:
+        """End the threads, and wait until they have left."""
+        with self.starting:
+            for _ in self.threads:
+                self.calls.put(None)
+            for thread in self.threads:
+                thread.join()
+            self.threads.clear()
+
     def _wait(self) -> None:
-        while True:
-            self.calls.get().help()
+        while call := self.calls.get():
+            call.help()
+            # What it holds on to is not kept until the next call comes.
+            del call
 
 
 _helpers = _Helpers()
@@ -160,6 +173,15 @@ def _forget_threads() -> None:
 
 # Threads do not survive a fork; the child starts its own.
 os.register_at_fork(after_in_child=_forget_threads)
+
+
+def _stop_threads() -> None:
+    _helpers.stop()
+
+
+# A thread that came late may be the one that frees a call's tensors. PyTorch frees them without the interpreter, and
+# aborts the process if that is being shut down meanwhile.
+atexit.register(_stop_threads)
 
 _own = threading.local()
 
