@@ -21,6 +21,8 @@ COMMANDS = (
     ["recipes"],
     ["sweep"],
     ["export"],
+    ["models"],
+    ["push"],
     ["data"],
     ["data", "list"],
     ["data", "fetch"],

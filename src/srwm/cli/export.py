@@ -8,7 +8,6 @@ from pathlib import Path
 from ._parser import EXIT_OK, Commands, Parser, printable
 
 _LICENCE = "Apache-2.0"
-_MOST_CARD_BYTES = 1 << 20
 _EPILOG = """\
 formats:
   srwm    weights.safetensors, model.json and README.md, the card; `srwm evaluate` and `srwm.load` take the folder
@@ -92,8 +91,8 @@ def _deploy(args: argparse.Namespace) -> None:
         raise InputError(f"--half is for --format srwm; the numbers in {written.file} have 32 bits")
     check_free(args.out)
     written.check_packages()
-    with _exported(args) as model:
-        card = _read_card(model / "README.md")
+    with exported_model(args) as model:
+        card = read_card_file(model / "README.md")
         step, kind = load_step(model)
     difference = write_folder(step, args.out, args.format, kind=kind, card=card)
     print(
@@ -103,18 +102,20 @@ def _deploy(args: argparse.Namespace) -> None:
     )
 
 
-def _read_card(path: Path) -> str:
+def read_card_file(path: Path) -> str:
+    """Read the card of an exported model as text."""
     from srwm.errors import InputError
+    from srwm.runs.model_files import CARD_FILE
     from srwm.runs.reading import read_file
 
     try:
-        return read_file(path, _MOST_CARD_BYTES).decode()
+        return read_file(path, CARD_FILE["README.md"]).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error}") from error
 
 
 @contextlib.contextmanager
-def _exported(args: argparse.Namespace) -> Iterator[Path]:
+def exported_model(args: argparse.Namespace) -> Iterator[Path]:
     """Find the folder of an exported model with its card; a run is exported for as long as it takes."""
     import tempfile
 

@@ -30,6 +30,7 @@ class Sequential(Experiment):
     """Streams with delayed labels."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
 
