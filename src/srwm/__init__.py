@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "load"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 @overload

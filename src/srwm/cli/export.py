@@ -12,7 +12,7 @@ _EPILOG = """\
 formats:
   srwm    weights.safetensors, model.json and README.md, the card; `srwm evaluate` and `srwm.load` take the folder
   torch   model.pt2 of torch.export: `step = torch.export.load("model.pt2").module()`
-  onnx    model.onnx for ONNX Runtime and others (needs `pip install 'srwm[onnx]'`)
+  onnx    model.onnx for ONNX Runtime and others (needs `pip install 'srwm[export]'`)
 
 model.pt2 and model.onnx hold one step: a function from an input and a state to an answer and the new state. io.json
 beside them says names, shapes and types, and the card says how to run them. They need no srwm, take a batch of any
