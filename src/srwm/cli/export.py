@@ -41,7 +41,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         "run_folder",
         type=Path,
         metavar="RUN",
-        help="the folder of a run; for torch and onnx also an exported model, or the name of one that comes with srwm",
+        help="the folder of a run; for torch and onnx also an exported model, one that comes with srwm, or hf:owner/name",
     )
     export.add_argument("out", type=Path, metavar="FOLDER", help="the folder of the model")
     export.add_argument("--format", choices=("srwm", "torch", "onnx"), default="srwm", help="(default: srwm)")
