@@ -15,13 +15,14 @@ import fewshot.tiny
 import srwm
 from srwm.cli import main
 from srwm.errors import InputError
-from srwm.fewshot import load_model
+from srwm.fewshot import export_model, load_model
+from srwm.rl.experiment import REINFORCEMENT_LEARNING
 from srwm.runs import shipped
 from srwm.runs.checkpoint import save_checkpoint
 from srwm.runs.config import to_json
 from srwm.runs.run_folder import RunFolder
 
-from .conftest import RESULT
+from .conftest import CARD, RESULT
 from .hub_server import TOKEN
 from .test_load import answers
 
@@ -258,3 +259,19 @@ def test_a_card_that_is_none_is_refused(hub, logged_in, push, model_files, tmp_p
     assert "README.md is not the card of a model; expected a title, a sentence and a table" in err
     with pytest.raises(InputError):
         srwm.load("hf:me/tiny")
+
+
+def test_a_model_that_was_not_measured_has_no_figures_in_yaml(hub, logged_in, push, tmp_path):
+    export_model(fewshot.tiny.model(), tmp_path / "new", half=False, measured={}, card=CARD)
+    assert push(tmp_path / "new", "me/new")[0] == 0
+    metadata, _ = card_of(hub, "me/new")
+    assert "model-index" not in metadata
+    assert metadata["library_name"] == "srwm"
+
+
+def test_what_an_exported_agent_keeps_of_its_test_gives_the_same_figures():
+    split = {"levels": [0, 200], "means": {"starpilot": 60.0}, "score": 90.0, "returns": {"starpilot": [60.0]}}
+    result = {"recipe": "procgen-starpilot", "test": {"train": split}}
+    kept = REINFORCEMENT_LEARNING.measured(result)
+    assert "returns" not in kept["test"]["train"]
+    assert REINFORCEMENT_LEARNING.measures(kept) == REINFORCEMENT_LEARNING.measures(result) != []

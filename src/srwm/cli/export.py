@@ -41,7 +41,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         "run_folder",
         type=Path,
         metavar="RUN",
-        help="the folder of a run; for torch and onnx also an exported model, one that comes with srwm, or hf:owner/name",
+        help="the folder of a run; for torch and onnx also an exported model, one that comes with srwm, hf:owner/name",
     )
     export.add_argument("out", type=Path, metavar="FOLDER", help="the folder of the model")
     export.add_argument("--format", choices=("srwm", "torch", "onnx"), default="srwm", help="(default: srwm)")
@@ -128,6 +128,8 @@ def exported_model(args: argparse.Namespace) -> Iterator[Path]:
             _export_run(args, Path(folder))
             yield Path(folder)
         return
+    if args.half:
+        raise InputError(f"--half is for runs; {args.run_folder} is an exported model, which stays as it is")
     if args.licence is not None:
         raise InputError(f"--licence is for runs; {args.run_folder} is an exported model, whose card says its licence")
     if not (named / "README.md").is_file():

@@ -45,7 +45,6 @@ def _push(args: argparse.Namespace) -> int:
     from srwm.runs.json_objects import read_object
     from srwm.runs.model_card import LICENCE_ROW, read_card
     from srwm.runs.model_files import MODEL_FILES
-    from srwm.runs.shipped import find_model
 
     from .export import exported_model, read_card_file
 
@@ -53,10 +52,6 @@ def _push(args: argparse.Namespace) -> int:
     address = parse_address(f"{PREFIX}{args.repository.removeprefix(PREFIX)}{branch}")
     require_package("srwm push")
     with exported_model(args) as folder:
-        if args.half and folder == find_model(args.run_folder):
-            raise InputError(
-                f"--half is for runs; {args.run_folder} is an exported model, whose weights stay as they are"
-            )
         experiment = experiment_in(folder)
         if experiment is None:
             raise InputError(f"{args.run_folder} does not say of what kind its model is")
