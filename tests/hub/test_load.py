@@ -5,6 +5,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ import fewshot.tiny
 import srwm
 from srwm.errors import InputError, RunError
 from srwm.fewshot import load_model
-from srwm.hub import fetch_files, parse_address
+from srwm.hub import download, fetch_files, parse_address
 from srwm.hub.digests import joint_digest
 from srwm.runs.model_files import MODEL_FILES
 
@@ -131,6 +132,19 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(hub, model_files):
         assert fetch_files(parse_address(f"hf:me/tiny@{revision}"), MODEL_FILES, {}).name == commit
     with pytest.raises(InputError, match="me/tiny has no revision 'v9' on http://127"):
         srwm.load("hf:me/tiny@v9")
+
+
+def test_a_branch_that_moves_during_a_download_gives_no_mixture(hub, model_files, monkeypatch):
+    first = hub.add("me/tiny", model_files)
+    asked = download.list_repository
+
+    def list_before_the_move(address, wanted):
+        return asked(replace(address, revision=first), wanted)
+
+    hub.repositories["me/tiny"].commit({**model_files, "README.md": b"second"})
+    monkeypatch.setattr(download, "list_repository", list_before_the_move)
+    with pytest.raises(RunError, match="hf:me/tiny was changed while it was downloaded; try again"):
+        srwm.load("hf:me/tiny")
 
 
 def test_a_commit_that_is_there_is_loaded_without_a_request(hub, model_files):
