@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import srwm.hub
 from srwm.errors import InputError
 from srwm.hub import HubAddress, is_hub_address, parse_address
 
@@ -53,6 +54,18 @@ def test_an_address_is_read_and_written_alike(text, address):
 def test_what_is_no_address_gets_a_sentence(text):
     with pytest.raises(InputError, match="is no address of a model; expected hf:owner/name, hf:owner/name@REVISION or"):
         parse_address(text)
+
+
+def test_public_names_are_pinned():
+    assert sorted(srwm.hub.__all__) == [
+        "HubAddress",
+        "PREFIX",
+        "fetch_files",
+        "hub_card",
+        "is_hub_address",
+        "parse_address",
+        "push_files",
+    ]
 
 
 def test_only_the_hash_of_a_commit_is_pinned():
