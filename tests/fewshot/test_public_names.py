@@ -38,7 +38,7 @@ def test_the_public_names_are_these():
         "ModelConfig",
         "OptimizerConfig",
         "RECIPES",
-        "TaskConfig",
+        "FewShotTaskConfig",
         "TrainConfig",
         "evaluate",
         "export_model",
