@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 from srwm.errors import RunError
+from srwm.live import LiveStream
 from srwm.nn import map_state
 from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint
 from srwm.runs.lock import hold_lock
-from srwm.sequential.live import LiveStream
 
 from . import live_streams
 from .live_streams import answers, as_input, labelled_lines

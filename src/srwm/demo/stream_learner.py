@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from srwm.nn import SelfReferentialLinear, SelfReferentialState, SequenceState, named_tensors
 from srwm.sequential import StreamModel
-from srwm.sequential.model import LastImage
+from srwm.supervised.last_image import LastImage
 
 
 class MatrixStep(NamedTuple):
