@@ -18,7 +18,7 @@ from srwm.sequential import StreamModel
 
 from .slots import Named, Slot, StateSlots
 
-__all__ = ["AgentStep", "FewShotStep", "SourcedStreamStep", "Step", "StreamStep", "step_of"]
+__all__ = ["AgentStep", "FewShotStep", "SourcedStreamStep", "Step", "StreamStep", "needs_source", "step_of"]
 
 _Model = TypeVar("_Model", bound=nn.Module)
 _PIXELS = "pixels, 0 to 255, [channels, height, width]"
@@ -225,8 +225,12 @@ def step_of(model: FewShotModel | StreamModel | Agent) -> Step:
         return FewShotStep(model)
     if isinstance(model, Agent):
         return AgentStep(model)
-    one_scale = all(bool((rows == rows[:1]).all()) for rows in (model.mean, model.std))
-    return StreamStep(model) if one_scale else SourcedStreamStep(model)
+    return SourcedStreamStep(model) if needs_source(model) else StreamStep(model)
+
+
+def needs_source(model: StreamModel) -> bool:
+    """Whether a model scales each source by itself, so that it must be told of which one an image is."""
+    return not all(bool((rows == rows[:1]).all()) for rows in (model.mean, model.std))
 
 
 def _own(model: _Model) -> _Model:
