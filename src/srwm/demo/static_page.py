@@ -40,6 +40,9 @@ _POLICY = (
 )
 """Nothing from elsewhere, and nothing sent anywhere; a browser holds the page to it whatever its scripts do."""
 _HEAD = '<meta charset="utf-8">\n'
+_SILENT = '<p id="message" role="status" aria-live="polite">'
+_WAITING = "This page is being loaded. It needs a web server: browsers load no modules from a disk."
+"""Stands there until the first script of the page runs."""
 
 
 def static_page(
@@ -78,7 +81,7 @@ def static_page(
 def _relative(html: str) -> str:
     """The page with its files beside it, wherever that is, and with the policy that the server sends in a header."""
     policy = f'{_HEAD}<meta http-equiv="content-security-policy" content="{_POLICY}">\n'
-    return html.replace(_HEAD, policy, 1).replace('"/static/', '"')
+    return html.replace(_HEAD, policy, 1).replace('"/static/', '"').replace(_SILENT, f"{_SILENT}{_WAITING}", 1)
 
 
 def _teaching(model: FewShotModel, name: str) -> tuple[bytes, dict[str, Any]]:
@@ -88,7 +91,7 @@ def _teaching(model: FewShotModel, name: str) -> tuple[bytes, dict[str, Any]]:
         "model": model_view(name, learner, look),
         "io": io,
         "sizes": [float(matrix.weight.detach().norm()) for matrix in learner.matrices],
-        "look": _look_view(look),
+        "look": look_view(look),
         "most_tasks": MAX_TASKS,
         "first_sample": FIRST_SEED,
     }
@@ -119,7 +122,8 @@ def _learnt(model: StreamModel, names: set[str]) -> list[str]:
     ]
 
 
-def _look_view(look: Look) -> dict[str, Any]:
+def look_view(look: Look) -> dict[str, Any]:
+    """Say what the page must know to draw images as those that a model was trained on."""
     return {
         "pen": look.pen,
         "raster": look.raster,
