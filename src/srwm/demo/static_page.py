@@ -81,7 +81,10 @@ def static_page(
 def _relative(html: str) -> str:
     """The page with its files beside it, wherever that is, and with the policy that the server sends in a header."""
     policy = f'{_HEAD}<meta http-equiv="content-security-policy" content="{_POLICY}">\n'
-    return html.replace(_HEAD, policy, 1).replace('"/static/', '"').replace(_SILENT, f"{_SILENT}{_WAITING}", 1)
+    soon = "".join(
+        f'<link rel="preload" href="{name}" as="fetch" crossorigin>\n' for name in ("runtime.bin", "teach.bin")
+    )
+    return html.replace(_HEAD, policy + soon, 1).replace('"/static/', '"').replace(_SILENT, f"{_SILENT}{_WAITING}", 1)
 
 
 def _teaching(model: FewShotModel, name: str) -> tuple[bytes, dict[str, Any]]:
