@@ -90,7 +90,7 @@ def files_of(archive: bytes) -> dict[str, bytes]:
     Raises:
         NotFetched: if the archive is not the one that was pinned.
     """
-    digest = "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()
+    digest = digest_of(archive)
     if digest != INTEGRITY:
         raise NotFetched(f"what npm gave for {PACKAGE} has the digest {digest}; expected {INTEGRITY}")
     made = {}
@@ -101,6 +101,11 @@ def files_of(archive: bytes) -> dict[str, bytes]:
             made[name] = file.read()
     made["runtime.bin"] = gzip.compress(made["runtime.bin"], mtime=0)
     return made
+
+
+def digest_of(archive: bytes) -> str:
+    """The SHA-512 of an archive as npm writes it."""
+    return "sha512-" + base64.b64encode(hashlib.sha512(archive).digest()).decode()
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

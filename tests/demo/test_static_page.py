@@ -236,7 +236,7 @@ def test_a_file_that_is_not_there_gets_a_sentence(browser, files, tmp_path):
     assert all("404" in message for message in view.errors())
 
 
-def test_all_that_the_page_asks_for_is_in_the_dictionary_and_nothing_names_another_place(files):
+def test_all_that_the_page_asks_for_is_there_and_nothing_names_another_place(files):
     page = files["index.html"].decode()
     named = set(re.findall(r'(?:src|href)="([^"]+)"', page))
     for name, content in files.items():
