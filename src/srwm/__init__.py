@@ -43,7 +43,7 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
 
     Returns:
         A few-shot model or one of continual learning, with `learn(images, labels, state)` and `predict(images, state)`,
-        or a model of streams, with `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the
+        or a model of streams, with `observe(image, previous_label, state)`; `srwm.live.LiveStream` keeps the
         state and the labels.
 
     Raises:

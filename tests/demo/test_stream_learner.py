@@ -7,9 +7,9 @@ import torch
 
 from srwm.demo.stream_learner import StreamLearner, learnt_norm
 from srwm.demo.tasks import draw_task
+from srwm.live import LiveStream
 from srwm.ops.self_referential.options import Options
 from srwm.ops.self_referential.reference import self_referential_reference
-from srwm.sequential.live import LiveStream
 
 from .small_stream import GATED, small_stream_model
 

@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from srwm.data.file_lock import file_lock
+from srwm.live import LiveStream
 from srwm.nn import map_state
 from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint
-from srwm.sequential.live import LiveStream
 
 from . import live_streams
 from .live_streams import answers, as_input, labelled_lines

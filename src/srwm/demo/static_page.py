@@ -18,7 +18,7 @@ from srwm.runs.json_objects import json_bytes
 from srwm.sequential import StreamModel
 from srwm.sequential.bank import INVERTED
 from srwm.sequential.loading import KIND as SEQUENTIAL
-from srwm.sequential.model import LastImage
+from srwm.supervised.last_image import LastImage
 
 from .drawing import MAX_PIXELS, MAX_SIDE, MOST_GROWTH, SHIFT, SIZES, Look, look_of
 from .learner import DrawingLearner

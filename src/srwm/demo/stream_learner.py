@@ -12,7 +12,7 @@ from torch import Tensor
 from srwm.inspect import last_steps
 from srwm.nn import FastStep, SelfReferentialLinear, SequenceState, named_tensors
 from srwm.sequential import StreamModel
-from srwm.sequential.model import LastImage
+from srwm.supervised.last_image import LastImage
 
 
 class MatrixStep(NamedTuple):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from srwm.errors import RunError
-from srwm.sequential.live import Answer, LiveStream
+from srwm.live import Answer, LiveStream
 
 from .bounds import Slots
 from .kept import Kept

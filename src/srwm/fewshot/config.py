@@ -13,7 +13,8 @@ class TaskConfig:
     """What an episode is."""
 
     source: str = "omniglot"
-    """Where the images come from: a name that `srwm data list` shows, or folder:PATH."""
+    """Where the images come from: a name that `srwm data list` shows, or folder:PATH; several with commas give their
+    classes together, at one image_size and one number of channels."""
     ways: int = 5
     """Classes of an episode."""
     shots: int = 1

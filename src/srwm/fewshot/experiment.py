@@ -18,7 +18,7 @@ from srwm.supervised.loop_options import MAY_CHANGE
 
 from .config import FewShotConfig
 from .evaluation import FewShotEvaluation, evaluate
-from .images import image_loader
+from .images import image_loader, source_words
 from .inspection import FewShotInspectOptions, inspect_few_shot
 from .loading import KIND, build_saved_model
 from .model import FewShotModel
@@ -109,12 +109,13 @@ class FewShot(Experiment):
 
     def card_text(self, config: FewShotConfig, result: Mapping[str, Any]) -> CardText:
         task, test = config.task, read_part(FewShotEvaluation, result["test"], "test")
+        sources = ", ".join(map(described_source, source_words(task.source)))
         interval = "" if test.interval_sets is None else f" ± {test.interval_sets:.2%} (95% over sets)"
         return CardText(
             f"A network that learns {task.ways} new classes of images from a few labelled examples of each, while it "
             "runs.",
             {
-                "data": f"{described_source(task.source)}; tested on classes it was not trained on",
+                "data": f"{sources}; tested on classes it was not trained on",
                 f"test accuracy, {task.ways}-way {task.shots}-shot": f"{test.accuracy:.2%}{interval}, "
                 f"{test.episodes:,} episodes",
             },

@@ -1,38 +1,20 @@
 """The network of streams: at each step an image and the label of the step before, at each step an answer."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
 from srwm.nn import SequenceState
+from srwm.supervised.last_image import LastImage
 from srwm.supervised.network import build_encoder, build_sequence, evaluating, to_unit
 from srwm.vision import BatchNorm
 
 from .bank import set_names
 from .config import SequentialConfig
 from .streams import NO_LABEL
-
-
-class LastImage(NamedTuple):
-    """What a model with `stream.feed_previous_features` keeps of the image before, beside the states of its layers."""
-
-    features: Float[Tensor, "b f"]
-    """Its features; zeros at the start of a stream."""
-
-    def detach(self) -> "LastImage":
-        """Return the same values, cut from the graph."""
-        return LastImage(self.features.detach())
-
-    def reset(self, is_first: Bool[Tensor, "b"]) -> "LastImage":
-        """Return the state with the rows where `is_first` is true made new."""
-        return LastImage(self.features.masked_fill(is_first[:, None], 0))
-
-    def to(self, device: torch.device | str) -> "LastImage":
-        """Return the state on another device."""
-        return LastImage(self.features.to(device))
 
 
 class StreamModel(nn.Module):
@@ -89,6 +71,11 @@ class StreamModel(nn.Module):
         self.sequence = build_sequence(config.model, 2 * size if stream.feed_previous_features else size, stream.ways)
         self.register_buffer("mean", torch.zeros(len(self.source_names), stream.channels))
         self.register_buffer("std", torch.ones(len(self.source_names), stream.channels))
+
+    @property
+    def trained_length(self) -> float:
+        """Images of a stream of the training until it is reset, on average; infinite if it never is."""
+        return self.config.trained_length
 
     def forward(
         self,

@@ -6,9 +6,10 @@
     stream.tell("cat")                                 # the model learns it together with the next image
     stream.save(Path("state"))
 
-A model sees each image together with the label of the image before, as in training; so it learns a label one step after
-it was told. Labels are numbers from 0 to ways - 1, or names: the first names take the slots 0, 1, 2... in the order in
-which they appear. Nothing is kept for each step, so a stream may go on for ever.
+A model of streams sees each image together with the label of the image before, as in training; so it learns a label one
+step after it was told. One of continual learning learns the image before with its label, then answers; it need not be
+told where one task ends and the next begins. Labels are numbers from 0 to ways - 1, or names: the first names take the
+slots 0, 1, 2... in the order in which they appear. Nothing is kept for each step, so a stream may go on for ever.
 
 `srwm stream` is the same as a command; `srwm stream --help` describes its lines of JSON.
 """
@@ -29,8 +30,17 @@ from srwm.errors import InputError, RunError
 from srwm.nn import SequenceState
 from srwm.runs.reading import read_file
 
-from ..model import StreamModel
-from .saved_state import Position, StreamProgress, restore_stream, save_stream, state_norm, weights_digest
+from .model import LiveModel
+from .saved_state import (
+    MOST_TASKS,
+    Known,
+    Position,
+    StreamProgress,
+    restore_stream,
+    save_stream,
+    state_norm,
+    weights_digest,
+)
 
 __all__ = ["Answer", "LiveStream", "StreamReport", "load_image"]
 
@@ -66,6 +76,8 @@ class StreamReport(NamedTuple):
     """Euclidean norm of all that the model has changed in itself."""
     finite: bool
     """Whether all of it is finite."""
+    known: dict[str, float]
+    """Accuracy of the questions about each task that was asked about."""
 
 
 class LiveStream:
@@ -86,7 +98,7 @@ class LiveStream:
         InputError: if the model has no such source.
     """
 
-    def __init__(self, model: StreamModel, *, source: str | None = None) -> None:
+    def __init__(self, model: LiveModel, *, source: str | None = None) -> None:
         names = model.source_names
         if source is not None and source not in names:
             raise InputError(f"source {source!r} is not one of the model's: {', '.join(names)}")
@@ -97,7 +109,7 @@ class LiveStream:
         self._source = names[0] if source is None and len(names) == 1 else source
 
     @classmethod
-    def open(cls, model: StreamModel, folder: Path, *, source: str | None = None) -> "LiveStream":
+    def open(cls, model: LiveModel, folder: Path, *, source: str | None = None) -> "LiveStream":
         """Go on with the stream saved in a folder, or begin one if nothing is saved there.
 
         Raises:
@@ -155,25 +167,40 @@ class LiveStream:
             InputError: if the image or the source does not fit; the stream is then as it was.
             RunError: if the answer is not finite; the stream is then as it was.
         """
+        probabilities, self.state = self._observe(image, source)
         progress = self.progress
-        try:
-            scores, state = self.model.observe(
-                image, progress.previous_label, self.state, source=self._source if source is None else source
-            )
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        probabilities = tuple(scores.tolist())
-        probability = max(probabilities)
-        if not math.isfinite(sum(probabilities)):
-            raise RunError(
-                f"the answer at step {self.step + 1} is not finite: the state has grown out of bounds; begin anew, or "
-                "go back to a saved state; with a bound (--max-norm) it begins anew by itself"
-            )
-        slot = probabilities.index(probability)
-        self.state = state
         progress.step += 1
-        progress.previous_label, progress.predicted = None, slot
-        return Answer(progress.step, self._label_of(slot), probability, probabilities)
+        answer = self._answer(probabilities)
+        progress.previous_label, progress.predicted = None, probabilities.index(answer.probability)
+        return answer
+
+    @torch.no_grad()
+    def question(self, image: UInt8[Tensor, "c h w"] | Float[Tensor, "c h w"], *, source: str | None = None) -> Answer:
+        """Ask what an image shows, and leave the stream as it was: nothing is learnt from a question.
+
+        Args:
+            image: as in `ask`.
+            source: as in `ask`.
+
+        Raises:
+            InputError: as in `ask`.
+            RunError: as in `ask`.
+        """
+        return self._answer(self._observe(image, source)[0])
+
+    def mark(self, task: str, answer: Answer, label: Label) -> None:
+        """Count the answer to a question for the next report, under the name of the task that it was about.
+
+        Raises:
+            InputError: if there is no such label, or too many tasks were asked about.
+        """
+        self.check_label(label)
+        known = {each.task: each for each in self.progress.known}
+        if task not in known and len(known) == MOST_TASKS:
+            raise InputError(f"task {task!r} is one too many; expected at most {MOST_TASKS} between two reports")
+        so_far = known.get(task, Known(task, 0, 0))
+        right = so_far.right + (answer.prediction == label)
+        self.progress.known = tuple({**known, task: Known(task, right, so_far.asked + 1)}.values())
 
     def tell(self, label: Label) -> None:
         """Say what the last image showed; the model learns it together with the next image.
@@ -240,9 +267,30 @@ class LiveStream:
         """Say how the stream has been doing since the last call."""
         progress, norm = self.progress, state_norm(self.state)
         accuracy = progress.right / progress.labelled if progress.labelled else None
-        report = StreamReport(progress.step, accuracy, progress.labelled, norm, math.isfinite(norm))
-        progress.right = progress.labelled = 0
+        known = {each.task: each.right / each.asked for each in progress.known}
+        report = StreamReport(progress.step, accuracy, progress.labelled, norm, math.isfinite(norm), known)
+        progress.right, progress.labelled, progress.known = 0, 0, ()
         return report
+
+    def _observe(self, image: Tensor, source: str | None) -> tuple[tuple[float, ...], SequenceState]:
+        """What the model makes of an image: probabilities, and its state after it; the stream is as it was."""
+        try:
+            scores, state = self.model.observe(
+                image, self.progress.previous_label, self.state, source=self._source if source is None else source
+            )
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        probabilities = tuple(scores.tolist())
+        if not math.isfinite(sum(probabilities)):
+            raise RunError(
+                f"the answer at step {self.step + 1} is not finite: the state has grown out of bounds; begin anew, or "
+                "go back to a saved state; with a bound (--max-norm) it begins anew by itself"
+            )
+        return probabilities, state
+
+    def _answer(self, probabilities: tuple[float, ...]) -> Answer:
+        probability = max(probabilities)
+        return Answer(self.step, self._label_of(probabilities.index(probability)), probability, probabilities)
 
     def _label_of(self, slot: int) -> Label | None:
         if not self.names:

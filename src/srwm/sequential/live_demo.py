@@ -7,11 +7,11 @@ import torch
 
 from srwm.data import draw_episodes
 from srwm.errors import InputError
+from srwm.live.requests import Request
 
-from ..bank import load_bank
-from ..config import StreamConfig
-from ..model import StreamModel
-from .requests import Request
+from .bank import load_bank
+from .config import StreamConfig
+from .model import StreamModel
 
 _STREAM = 0x11FE
 """Keeps these random numbers apart from those of training and testing."""

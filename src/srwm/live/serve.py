@@ -26,6 +26,8 @@ Write = Callable[[Mapping[str, Any]], None]
 
 _DIGITS = 6
 """Digits after the point in probabilities."""
+UNNAMED = "questions"
+"""What questions without a task are counted under."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class _Server:
         if request.reset:
             stream.reset()
             self.write({"event": "reset", "step": stream.step})
+        if request.report:
+            self.write(self._report())
         if request.image is None:
             if request.label is not None:
                 stream.tell(request.label)
@@ -134,6 +138,9 @@ class _Server:
         if request.label is not None:
             stream.check_label(request.label)
         self._bound()
+        if not request.learn:
+            self._question(request, image)
+            return
         answer = stream.ask(image, source=request.source)
         if not self.options.reports_only:
             self.write(_answer_line(answer, request.id))
@@ -143,6 +150,14 @@ class _Server:
             self.write({"event": "warning", "step": stream.step, "warning": warning_of(stream.model)})
         if stream.step % self.options.report_every == 0:
             self.write(self._report())
+
+    def _question(self, request: Request, image: Tensor) -> None:
+        """Answer without learning, and note how well it was answered."""
+        answer = self.stream.question(image, source=request.source)
+        if not self.options.reports_only:
+            self.write({**_answer_line(answer, request.id), "learn": False})
+        if request.label is not None:
+            self.stream.mark(request.task or UNNAMED, answer, request.label)
 
     def _bound(self) -> None:
         """Forget a state that has grown too large: it says nothing any more, and would soon not be finite."""
@@ -171,6 +186,8 @@ class _Server:
             "state_norm": round(report.state_norm, _DIGITS) if report.finite else None,
             "finite": report.finite,
         }
+        if report.known:
+            line["known"] = {task: round(accuracy, _DIGITS) for task, accuracy in report.known.items()}
         if self.stream.names:
             line["labels"] = list(self.stream.names)
         if self.options.reports_only:

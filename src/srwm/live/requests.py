@@ -12,10 +12,12 @@ from srwm.runs.json_objects import parse_object
 from srwm.runs.stop_signal import StopSignal
 from srwm.runs.suggestions import did_you_mean
 
-KEYS = ("image", "label", "id", "source", "reset")
+KEYS = ("image", "label", "id", "source", "learn", "task", "reset", "report")
 """What may stand in a line."""
 LONGEST_LINE = 1 << 20
 """Bytes of the longest line that is read."""
+LONGEST_TASK = 100
+"""Characters of the longest name of a task."""
 
 T = TypeVar("T")
 
@@ -31,10 +33,16 @@ class Request(NamedTuple):
     """The label of that image; without an image, that of the last one."""
     source: str | None = None
     """Which of the model's sources the image is like."""
+    learn: bool = True
+    """False for a question: the image is answered, and nothing is learnt from it."""
+    task: str | None = None
+    """The task that a question with a label is counted under in the next report."""
     id: Any = None
     """Echoed in the answer."""
     reset: bool = False
     """Whether to reset the state."""
+    report: bool = False
+    """Whether to report now."""
     problem: str | None = None
     """What is wrong with it, if it is not to be answered at all."""
     loses_image: bool = True
@@ -133,7 +141,8 @@ def parse_request(line: bytes, number: int) -> Request:
         # The line's own number stands beside the sentence; that within the line is always 1.
         return Request(where, problem=f"the line is not valid JSON: {str(error).removeprefix('line 1, ')}")
     identity = values.get("id")
-    loses_image = bool(values.keys() - {"label", "reset", "id"})
+    # An image that was not to be learnt is not missed.
+    loses_image = bool(values.keys() - {"label", "reset", "report", "id"}) and values.get("learn") is not False
     problem = _problem(values)
     if problem is not None:
         return Request(where, id=identity, problem=problem, loses_image=loses_image)
@@ -142,8 +151,11 @@ def parse_request(line: bytes, number: int) -> Request:
         image=values.get("image"),
         label=values.get("label"),
         source=values.get("source"),
+        learn=values.get("learn", True),
+        task=values.get("task"),
         id=identity,
         reset=values.get("reset", False),
+        report=values.get("report", False),
         loses_image=loses_image,
     )
 
@@ -153,17 +165,33 @@ def _problem(values: dict[str, Any]) -> str | None:
     for key in values:
         if key not in KEYS:
             return f"unknown key {key!r}{did_you_mean(key, KEYS)}; expected {', '.join(KEYS)}"
-    for key in ("image", "source"):
+    for key in ("image", "source", "task"):
         if key in values and (not isinstance(values[key], str) or not values[key]):
             return f"{key} is {json.dumps(values[key])}; expected a word in quotes"
     label = values.get("label")
     if isinstance(label, bool) or not isinstance(label, int | str | None):
         return f"label is {json.dumps(label)}; expected a number or a name in quotes"
-    if not isinstance(values.get("reset", False), bool):
-        return f"reset is {json.dumps(values['reset'])}; expected true"
-    is_asked = "image" in values or label is not None
-    if values.get("reset", False):
-        return "reset stands alone; write the image or the label on a line of its own" if is_asked else None
+    for key in ("reset", "report", "learn"):
+        if not isinstance(values.get(key, False), bool):
+            return f"{key} is {json.dumps(values[key])}; expected {'false' if key == 'learn' else 'true'}"
+    return _contradiction(values)
+
+
+def _contradiction(values: dict[str, Any]) -> str | None:
+    """Say what does not go together in an object whose values are of the right kinds; None if all does."""
+    is_asked = "image" in values or values.get("label") is not None
+    for key in ("reset", "report"):
+        if values.get(key, False) and (is_asked or (key == "report" and values.get("reset", False))):
+            return f"{key} stands alone; write the image or the label on a line of its own"
+    if values.get("reset", False) or values.get("report", False):
+        return None
     if "source" in values and "image" not in values:
         return "source says what an image is like, but the line has no image"
-    return None if is_asked else "the line asks for nothing; expected an image, a label, or a reset"
+    is_question = not values.get("learn", True)
+    if is_question and "image" not in values:
+        return "learn: false makes an image a question, but the line has no image"
+    if "task" in values and (not is_question or values.get("label") is None):
+        return "task says what a question is counted under; it needs learn: false, an image and a label"
+    if len(values.get("task", "")) > LONGEST_TASK:
+        return f"task has {len(values['task'])} characters; expected at most {LONGEST_TASK}"
+    return None if is_asked else "the line asks for nothing; expected an image, a label, a reset, or a report"

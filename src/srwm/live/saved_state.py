@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from srwm.errors import InputError
 from srwm.nn import SequenceState, map_state, named_tensors
 from srwm.runs.checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
 from srwm.runs.config import from_json, to_json
 
-from ..model import StreamModel
+from .model import LiveModel
 
 _KIND = "live-stream"
 _FORMAT = 1
@@ -26,8 +26,27 @@ _GROUP = "state"
 _KEPT = 2
 """Saves that are kept: the newest, and the one before it."""
 
+MOST_TASKS = 1000
+"""Tasks about which a stream may be asked between two reports."""
+
 _MOST_ANSWERED = 1 << 53
 """No stream comes to so many lines."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """How questions about a task were answered since the last report."""
+
+    task: str
+    """What the task is called."""
+    right: int
+    """Correct answers."""
+    asked: int
+    """Questions whose answer is known."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.right <= self.asked:
+            raise ValueError(f"{self.right} right of {self.asked} questions about {self.task!r} cannot be")
 
 
 @dataclass
@@ -50,12 +69,16 @@ class StreamProgress:
     """Correct answers since the last report."""
     labelled: int = 0
     """Labels since the last report."""
+    known: tuple[Known, ...] = ()
+    """What was asked since the last report, in the order in which the tasks first came."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.right <= self.labelled <= self.step:
             raise ValueError(f"{self.right} right of {self.labelled} labels at step {self.step} cannot be")
         if not 0 <= self.began <= self.step:
             raise ValueError(f"began is {self.began} at step {self.step}; expected 0 to {self.step}")
+        if len({each.task for each in self.known}) != len(self.known) or len(self.known) > MOST_TASKS:
+            raise ValueError(f"known has {len(self.known)} tasks; expected at most {MOST_TASKS}, each of them once")
 
 
 @dataclass(frozen=True)
@@ -119,7 +142,7 @@ def clear_leftovers(folder: Path) -> None:
     prune(folder, max(1, len(checkpoint_folders(folder))))
 
 
-def restore_stream(folder: Path, model: StreamModel, digest: str) -> SavedStream | None:
+def restore_stream(folder: Path, model: LiveModel, digest: str) -> SavedStream | None:
     """Read the newest checkpoint that is whole; the log tells of those that are not.
 
     Returns:
@@ -148,7 +171,7 @@ def restore_stream(folder: Path, model: StreamModel, digest: str) -> SavedStream
     return SavedStream(state, record.progress, record.position)
 
 
-def weights_digest(model: nn.Module) -> str:
+def weights_digest(model: LiveModel) -> str:
     """SHA-256 of the names, types, shapes and bytes of a model's weights."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -163,10 +186,10 @@ def state_norm(state: Any) -> float:
     return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))
 
 
-def _any_state(model: StreamModel) -> SequenceState:
+def _any_state(model: LiveModel) -> SequenceState:
     """Some state of a model, for its structure."""
     blank = torch.zeros(model.image_shape, dtype=torch.uint8)
-    return model.observe(blank, None, None, source=model.source_names[0])[1]
+    return model.observe(blank, None, None, source=next(iter(model.source_names), None))[1]
 
 
 def _check_progress(progress: StreamProgress, checkpoint: Checkpoint, ways: int) -> None:
