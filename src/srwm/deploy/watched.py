@@ -11,7 +11,7 @@ from srwm.nn import FastMatrix, FastStep
 from srwm.sequential import StreamModel
 
 from .slots import Named, Slot
-from .steps import FewShotStep, SourcedStreamStep, Step, StreamStep, needs_source
+from .steps import FewShotStep, Outcome, SourcedStreamStep, Step, StreamStep, needs_source
 
 __all__ = ["watched_step_of"]
 
@@ -33,7 +33,7 @@ class WatchedFewShotStep(FewShotStep):
             "a step on, and whoever only asks goes on with the one that went in."
         )
 
-    def forward(self, image: Tensor, label: Tensor, state: Named) -> tuple[Tensor | Named, ...]:  # type: ignore[override]  # more outputs
+    def forward(self, image: Tensor, label: Tensor, state: Named) -> Outcome:
         """Answer with and without what was learnt, then step on."""
         old = self.slots.state(state, image.shape[0])
         features = self.model.features(image[:, None].float() / 255)
@@ -51,12 +51,10 @@ class _WatchedStream(StreamStep):
         super().__init__(model)
         self.outputs = (*self.outputs, *_watched_slots(self.model))
 
-    def observe(  # type: ignore[override]  # more outputs
-        self, image: Tensor, label: Tensor, source: Tensor, state: Named
-    ) -> tuple[Tensor | Named, ...]:
+    def observe(self, image: Tensor, label: Tensor, source: Tensor, state: Named) -> Outcome:
         with last_steps(self.model.sequence) as steps:
-            answer, new = super().observe(image, label, source, state)
-        return answer, *_watched(self.model, steps), new
+            *answers, new = super().observe(image, label, source, state)
+        return *answers, *_watched(self.model, steps), new
 
 
 class WatchedStreamStep(_WatchedStream):
