@@ -27,5 +27,6 @@ def try_page() -> dict[str, bytes]:
     from srwm.fewshot import load_model
     from srwm.sequential import load_stream_model
 
-    files = static_page(load_model(MODEL), MODEL, runtime, stream=(load_stream_model(STREAM), STREAM))
+    stream = load_stream_model(STREAM), STREAM
+    files = static_page(load_model(MODEL), MODEL, runtime, stream=stream, home="../try.html")
     return {f"try/{name}": content for name, content in files.items()}

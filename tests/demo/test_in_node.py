@@ -12,7 +12,7 @@ import torch
 
 import srwm.demo
 from srwm.data.decode import resize_images
-from srwm.demo.drawing import LOOKS, draw_image, look_of
+from srwm.demo.drawing import draw_image, look_of
 from srwm.demo.samples import FIRST_SEED, sample_images
 from srwm.demo.static_page import look_view
 from srwm.demo.stream_history import INSTANCES, MAX_BINS, RECENT, RUNNING, SHOWN, History, Lived, Shown
@@ -73,16 +73,16 @@ def drawings():
     return [*STROKES, *small, *wild, [stroke for each in wild for stroke in each]]
 
 
-@pytest.mark.parametrize("source", [*LOOKS, "unknown"])
-@pytest.mark.parametrize(("size", "channels"), [(28, 1), (20, 3), (84, 1)])
-def test_a_drawing_becomes_the_same_image(in_node, source, size, channels):
-    look = look_of(source)
+def test_a_drawing_becomes_the_same_image(in_node):
     code = """
         import { drawImage } from "./drawing.js";
-        const made = given.drawings.map((strokes) => text(drawImage(strokes, given.look, given.shape)));"""
-    shape = {"channels": channels, "size": size}
-    made = in_node(code, {"drawings": drawings(), "look": look_view(look), "shape": shape})
-    for strokes, theirs in zip(drawings(), made, strict=True):
+        const draw = ([strokes, look, channels, size]) => text(drawImage(strokes, look, { channels, size }));
+        const made = given.map(draw);"""
+    looks = [look_of(source) for source in ("strokes", "omniglot", "unknown")]
+    shapes = [(1, 28), (3, 20), (1, 84)]
+    cases = [(strokes, look, *shape) for strokes in drawings() for look in looks for shape in shapes]
+    made = in_node(code, [(strokes, look_view(look), *shape) for strokes, look, *shape in cases])
+    for (strokes, look, channels, size), theirs in zip(cases, made, strict=True):
         ours = draw_image(strokes, look, (channels, size, size))
         assert np.array_equal(pixels(theirs, channels, size, size), ours)
 

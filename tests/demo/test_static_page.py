@@ -40,7 +40,9 @@ CLOSE = 1e-4
 def files():
     with as_installed():
         stream = small_stream_model(**GATED), STREAM_NAME
-        return static_page(small_model(source="omniglot"), NAME, browser_runtime.read(), stream=stream)
+        return static_page(
+            small_model(source="omniglot"), NAME, browser_runtime.read(), stream=stream, home="../about.html"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,7 @@ def assert_same_layers(theirs, ours):
                 assert np.allclose(layer[name], wanted, atol=CLOSE, rtol=0)
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", [0, 1])
 def test_taught_tasks_have_the_answers_of_python(browser, view, number):
     session = Session(DrawingLearner(small_model(source="omniglot")))
     pairs = sample_images(number, WAYS, SHAPE)
@@ -242,6 +244,6 @@ def test_all_that_the_page_asks_for_is_there_and_nothing_names_another_place(fil
     for name, content in files.items():
         if name.endswith(".js") and name not in RUNTIME_FILES:
             named |= set(re.findall(r'(?:from "\./|fetched\("|load\(")([\w.]+)"', content.decode()))
-    assert named == files.keys() - {"index.html"}
+    assert named == {*files, "../about.html"} - {"index.html"}
     assert "default-src 'none'" in page
     assert "/static/" not in page

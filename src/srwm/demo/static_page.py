@@ -4,6 +4,7 @@ It is the page of `srwm demo`, file by file, but for `backend.js`: that of `in_b
 """
 
 import gzip
+import html
 import json
 import tempfile
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ _POLICY = (
 """Nothing from elsewhere, and nothing sent anywhere; a browser holds the page to it whatever its scripts do."""
 _HEAD = '<meta charset="utf-8">\n'
 _SILENT = '<p id="message" role="status" aria-live="polite">'
+_KEYS = '<button id="open-keys"'
 _WAITING = "This page is being loaded. It needs a web server: browsers load no modules from a disk."
 """Stands there until the first script of the page runs."""
 
@@ -51,6 +53,7 @@ def static_page(
     runtime: Mapping[str, bytes],
     *,
     stream: tuple[StreamModel, str] | None = None,
+    home: str | None = None,
 ) -> dict[str, bytes]:
     """Make the files of a page that needs no server of ours: any that hands out files will do.
 
@@ -59,6 +62,7 @@ def static_page(
         name: what the page calls it.
         runtime: the content of each of `RUNTIME_FILES`.
         stream: what `srwm.sequential.load_stream_model` gave, and what the page calls it; None leaves the streams out.
+        home: where it says what the page is about; None leaves the link out.
 
     Returns:
         The content of each file by its name; `index.html` is the page.
@@ -68,7 +72,7 @@ def static_page(
         RunError: if a network in ONNX does not compute what the model computes.
     """
     files = {path.name: path.read_bytes() for folder in (_SHARED, _OWN) for path in sorted(folder.iterdir())}
-    files["index.html"] = _relative(files["index.html"].decode()).encode()
+    files["index.html"] = _relative(files["index.html"].decode(), home).encode()
     files |= {each: runtime[each] for each in RUNTIME_FILES}
     about: dict[str, Any] = {"teach": None, "stream": None}
     files["teach.bin"], about["teach"] = _teaching(model, name)
@@ -78,13 +82,21 @@ def static_page(
     return files
 
 
-def _relative(html: str) -> str:
+def _relative(page: str, home: str | None) -> str:
     """The page with its files beside it, wherever that is, and with the policy that the server sends in a header."""
     policy = f'{_HEAD}<meta http-equiv="content-security-policy" content="{_POLICY}">\n'
-    soon = "".join(
-        f'<link rel="preload" href="{name}" as="fetch" crossorigin>\n' for name in ("runtime.bin", "teach.bin")
-    )
-    return html.replace(_HEAD, policy + soon, 1).replace('"/static/', '"').replace(_SILENT, f"{_SILENT}{_WAITING}", 1)
+    files = ("runtime.bin", "teach.bin")
+    soon = "".join(f'<link rel="preload" href="{name}" as="fetch" crossorigin>\n' for name in files)
+    about = "" if home is None else f'<a class="button" href="{html.escape(home)}">About</a>\n    '
+    for old, new in (
+        (_HEAD, policy + soon),
+        ('"/static/', '"'),
+        (_SILENT, _SILENT + _WAITING),
+        (_KEYS, about + _KEYS),
+    ):
+        assert old in page
+        page = page.replace(old, new)
+    return page
 
 
 def _teaching(model: FewShotModel, name: str) -> tuple[bytes, dict[str, Any]]:
