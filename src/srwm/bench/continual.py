@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import torch
 
-from srwm.continual.bank import TaskBank, source_names
+from srwm.continual.bank import TaskBank
 from srwm.continual.config import ContinualConfig, TasksConfig
 from srwm.continual.recipes import RECIPES
 from srwm.continual.trainer import ContinualTrainer
 from srwm.continual.training_run import loop_options
 from srwm.data import ImageSet
+from srwm.supervised.bank import source_names
 
 from ._training import TrainingBench
 

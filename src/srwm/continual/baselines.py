@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from srwm.runs.devices import at_once
+from srwm.supervised.evaluation import images_at_once
 from srwm.supervised.network import to_unit
 
 from .evaluation import Task
@@ -81,12 +81,9 @@ class FineTuning:
         """The most likely label."""
         _, images = self._images(task)
         device = self._head.weight.device
-        _, height, width = self._model.image_shape
-        together = at_once(2048, device, floats=self._model.config.model.encoder_channels * height * width)
-        parts = [
-            self._head(self._model.features(to_unit(part.to(device)))).argmax(dim=-1) for part in images.split(together)
-        ]
-        return torch.cat(parts)[None]
+        parts = images.split(images_at_once(self._model, device))
+        scores = [self._head(self._model.features(to_unit(part.to(device)))) for part in parts]
+        return torch.cat(scores).argmax(dim=-1)[None]
 
     def _images(self, task: Task) -> tuple[Tensor, Tensor]:
         if task.images is None:

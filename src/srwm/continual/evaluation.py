@@ -1,7 +1,7 @@
 """The test on drawn sequences: tasks of classes that were never trained on, all asked about at every boundary."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from srwm.nn import SequenceState
 from srwm.runs.devices import at_once
-from srwm.supervised.network import evaluating, to_unit
+from srwm.supervised.evaluation import IMAGES_AT_ONCE, chunks, embed
+from srwm.supervised.network import evaluating
 
 from .bank import TaskBank
 from .config import TasksConfig
@@ -22,7 +23,6 @@ from .sequences import draw_sequences
 TRAINING, VALIDATION, TEST, AUGMENTATION, SPLIT, CARRIED, REPLAYS = range(7)
 """Numbers that keep the random streams apart; each test set takes a further one."""
 
-_IMAGES_AT_ONCE = 2048
 _SEQUENCES_AT_ONCE = 256
 
 
@@ -74,7 +74,7 @@ class InContext:
     def answer(self, task: Task) -> Int[Tensor, "b q"]:
         """Give the labels of a task's queries."""
         query = task.query
-        rows = max(1, at_once(_IMAGES_AT_ONCE, query.device, floats=len(query) * self.model.config.model.widest))
+        rows = max(1, at_once(IMAGES_AT_ONCE, query.device, floats=len(query) * self.model.config.model.widest))
         parts = [self.model.read_features(part, self.state).argmax(dim=-1) for part in query.split(rows, dim=1)]
         return torch.cat(parts, dim=1)
 
@@ -136,16 +136,6 @@ def evaluate_orders(
 
 
 @torch.no_grad()
-def embed(model: ContinualModel, images: Tensor) -> Float[Tensor, "n f"]:
-    """Turn images into features, once: outside of training they do not depend on the sequence."""
-    device = next(model.parameters()).device
-    _, height, width = model.image_shape
-    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
-    with evaluating(model):
-        return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in images.split(together)])
-
-
-@torch.no_grad()
 def _evaluate(
     model: ContinualModel,
     bank: TaskBank,
@@ -165,7 +155,7 @@ def _evaluate(
         tuple(bank.firsts[i] for i in order),
     )
     with evaluating(model):
-        for step, size in enumerate(_chunks(sequences, _SEQUENCES_AT_ONCE)):
+        for step, size in enumerate(chunks(sequences, _SEQUENCES_AT_ONCE)):
             drawn = draw_sequences(
                 turned,
                 torch.tensor(step, device=features.device),
@@ -184,7 +174,3 @@ def _evaluate(
                 found.append(accuracies(InContext(model), each))
     names = tuple(itertools.islice(itertools.cycle(turned.names), tasks.tasks))
     return task_matrix(names, torch.cat(found))
-
-
-def _chunks(total: int, size: int) -> Iterator[int]:
-    return (min(size, total - start) for start in range(0, total, size))

@@ -28,7 +28,7 @@ from .model import ContinualModel
 from .plots import plot_matrices
 from .recipes import RECIPES, paper_figures
 from .split import evaluate_split, load_split_source
-from .tables import evaluation_table, read_evaluation, result_table, with_interval
+from .tables import evaluation_table, read_evaluation, result_table
 from .training_run import train
 
 LEARNERS: dict[str, Callable[[ContinualModel], Learner]] = {
@@ -120,9 +120,9 @@ class Continual(Experiment):
         }
         for order in tested.orders:
             where = ", then ".join(dict.fromkeys(order.tasks))
-            rows[f"accuracy on all tasks after the last one, {where}"] = f"{with_interval(order.accuracy)}% (95%)"
+            rows[f"accuracy on all tasks after the last one, {where}"] = f"{order.accuracy.percent()}% (95%)"
             if order.forgetting is not None:
-                rows[f"forgetting, {where}"] = f"{with_interval(order.forgetting)} points (95%)"
+                rows[f"forgetting, {where}"] = f"{order.forgetting.percent()} points (95%)"
         return CardText(
             "A network that learns one task after the other from labelled examples while it runs, and goes on knowing "
             "the earlier ones.",

@@ -7,8 +7,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from srwm.data.random import random_bits, stream_key
+from srwm.supervised.config import MOST_SOURCES
 
-from .config import MOST_SOURCES, TasksConfig
+from .config import TasksConfig
 from .evaluation import REPLAYS
 from .sequences import Sequences
 

@@ -13,11 +13,12 @@ from srwm.data.load import Split
 from srwm.data.random import random_bits, stream_key
 from srwm.data.sources import FOLDER_PREFIX
 from srwm.errors import InputError
+from srwm.supervised.bank import source_names
+from srwm.supervised.evaluation import embed
 from srwm.supervised.network import evaluating
 
-from .bank import source_names
 from .config import TasksConfig
-from .evaluation import SPLIT, InContext, Learner, Task, accuracies, embed
+from .evaluation import SPLIT, InContext, Learner, Task, accuracies
 from .measures import TaskMatrix, task_matrix
 from .model import ContinualModel
 

@@ -12,9 +12,6 @@ from .config import FewShotConfig
 class FewShotModel(ImageLearner):
     """Learns new classes from a few labelled images while it runs (paper, section 4.1).
 
-    Each image becomes features; with the one-hot of its label beside them, they are one step of a sequence. The label
-    of a query is not known, so another word stands in its place (`ModelConfig.label_slot`).
-
     Args:
         config: the recipe; its `task.ways` and `model` say what the network is.
         in_channels: 1 for grey images, 3 for colour.
@@ -22,8 +19,6 @@ class FewShotModel(ImageLearner):
 
     Attributes:
         config: the recipe.
-        vision: images to features.
-        sequence: features and labels to scores, under the contract of `srwm.nn`.
 
     Raises:
         ValueError: if an option does not fit.

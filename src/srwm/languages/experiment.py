@@ -15,9 +15,9 @@ from srwm.runs.training import Run
 from .config import LanguagesConfig
 from .evaluation import LanguagesEvaluation, evaluate
 from .inspection import inspect_tracker
-from .loading import KIND
+from .loading import KIND, build_network
 from .metrics import charts, measures
-from .network import StateTracker, build_network
+from .network import StateTracker
 from .recipes import RECIPES, Figures
 from .registry import find_task
 from .tables import evaluation_table, read_evaluation, result_table

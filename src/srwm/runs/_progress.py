@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
@@ -69,9 +68,7 @@ class Display:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
         if self._status.step > self._status.first_step:

@@ -9,8 +9,9 @@ from torch import Tensor
 from srwm.nn import SequenceState
 from srwm.runs.processes import Processes
 from srwm.supervised.carried_states import CarriedStates
+from srwm.supervised.config import MOST_SOURCES
 
-from .config import MOST_SOURCES, SequentialConfig
+from .config import SequentialConfig
 from .model import StreamModel
 from .streams import NO_LABEL
 

@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._interrupts import Interrupts
+from srwm.runs.stop_signal import StopSignal
+
 from ._places import Place
 from ._plan import Job
 from ._process import POLL_S, JobProcess
@@ -19,7 +20,7 @@ def run_here(
     places: Sequence[Place],
     *,
     train: Sequence[str],
-    interrupts: Interrupts,
+    interrupts: StopSignal,
     progress: SweepProgress,
 ) -> None:
     """Run jobs, one in each place at a time, until all have ended or an interrupt comes.

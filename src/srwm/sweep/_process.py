@@ -1,7 +1,6 @@
 """One job as a process: it is started, told to stop, and never runs twice at once in the same folder."""
 
 import contextlib
-import fcntl
 import os
 import shlex
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from srwm.runs.atomic import failures_as_sentences
+from srwm.runs.lock import try_lock
 
 from ._plan import Job
 from ._results import is_finished
@@ -102,7 +102,7 @@ class JobProcess:
             return -signal.SIGINT
         with failures_as_sentences(self.job.log(self.out)):
             try:
-                fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try_lock(self._log.fileno())
             except BlockingIOError:
                 return None
         if is_finished(self.job, self.out):

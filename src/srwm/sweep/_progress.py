@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -44,9 +43,7 @@ class SweepProgress:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
 
