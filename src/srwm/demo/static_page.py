@@ -41,9 +41,11 @@ _POLICY = (
 )
 """Nothing from elsewhere, and nothing sent anywhere; a browser holds the page to it whatever its scripts do."""
 _HEAD = '<meta charset="utf-8">\n'
-_SILENT = '<p id="message" role="status" aria-live="polite">'
+_SILENT = '<p id="message" role="status"'
 _KEYS = '<button id="open-keys"'
-_WAITING = "This page is being loaded. It needs a web server: browsers load no modules from a disk."
+_WAITING = (
+    ' class="is-calm" aria-live="polite">This page is on its way. From a disk it cannot come: it needs a web server.'
+)
 """Stands there until the first script of the page runs."""
 
 
@@ -91,7 +93,7 @@ def _relative(page: str, home: str | None) -> str:
     for old, new in (
         (_HEAD, policy + soon),
         ('"/static/', '"'),
-        (_SILENT, _SILENT + _WAITING),
+        (f'{_SILENT} aria-live="polite">', _SILENT + _WAITING),
         (_KEYS, about + _KEYS),
     ):
         assert old in page

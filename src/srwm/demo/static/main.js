@@ -341,7 +341,7 @@ class Page {
 
 // Wait for the network; say so if that takes long enough to be noticed.
 async function load() {
-  const timer = setTimeout(() => sayForGood("The network is on its way"), SILENT_MS);
+  const timer = setTimeout(() => sayForGood("The network is on its way", { isCalm: true }), SILENT_MS);
   await loaded;
   clearTimeout(timer);
   unsay();

@@ -12,9 +12,10 @@ export function say(sentence) {
   timer = setTimeout(unsay, MESSAGE_MS);
 }
 
-// Say something that stays: nothing can be done without it.
-export function sayForGood(sentence) {
+// Say something that stays: nothing can be done without it. isCalm: nothing is wrong.
+export function sayForGood(sentence, { isCalm = false } = {}) {
   clearTimeout(timer);
+  element.classList.toggle("is-calm", isCalm);
   element.textContent = finished(sentence);
 }
 
