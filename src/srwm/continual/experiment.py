@@ -58,6 +58,7 @@ class Continual(Experiment):
     """Task after task, in one state."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
     evaluate_options = ContinualEvaluateOptions

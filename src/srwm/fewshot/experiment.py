@@ -49,6 +49,7 @@ class FewShot(Experiment):
     """Few-shot learning."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
     evaluate_options = FewShotEvaluateOptions

@@ -25,6 +25,7 @@ class ReinforcementLearning(Experiment):
     """Agents that play ProcGen."""
 
     name = KIND
+    hub_task = "reinforcement-learning"
     recipes = RECIPES
     may_change = MAY_CHANGE
     train = staticmethod(train)
@@ -65,7 +66,9 @@ class ReinforcementLearning(Experiment):
 
     def measured(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Of the test the mean returns, and not those of every episode."""
-        return {**result, "test": {part: each["means"] for part, each in read_splits(result).items()}}
+        kept = ("levels", "means", "score")
+        tested = {part: {name: each[name] for name in kept} for part, each in read_splits(result).items()}
+        return {**result, "test": tested}
 
     def card_text(self, config: RLConfig, result: Mapping[str, Any]) -> CardText:
         require(result, "frames")

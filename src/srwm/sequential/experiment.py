@@ -27,6 +27,7 @@ class Sequential(Experiment):
     """Streams with delayed labels."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
     build = staticmethod(build_model)
