@@ -124,6 +124,10 @@ def test_ranges_of_lengths_are_read():
         ("optimizer", {"beta2": 1.0}, "beta2=1.0; expected 0 or more and less than 1"),
         ("optimizer", {"learning_rate": -1.0}, "learning_rate=-1.0; expected at least 0"),
         ("train", {"batch_size": 0}, "batch_size=0; expected at least 1"),
+        ("train", {"validate_every": 0}, "validate_every=0; expected at least 1"),
+        ("train", {"validation_lengths": ("9-2",)}, "'9-2' in validation_lengths; expected a length as 200"),
+        ("train", {"validation_lengths": ("9",), "stop_at": 1.5}, "stop_at=1.5; expected more than 0 and 1 at most"),
+        ("train", {"stop_at": 1.0}, "stop_at=1.0 without validation_lengths; expected lengths such as"),
     ],
 )
 def test_values_that_make_no_sense_get_a_sentence(part, values, sentence):

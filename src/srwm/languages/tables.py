@@ -25,6 +25,8 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
         "parameters": f"{result['parameters']:,}",
         "seconds": f"{result['seconds']:,.0f}",
     }
+    if result["score"] is not None:
+        about["weights"] = f"of step {result['score_step']:,}, the best in the validation ({result['score']:.1%})"
     if result["test"] is not None:
         table = evaluation_table(title, read_evaluation(result["test"]), figures)
         table.caption = "; ".join(f"{name} {value}" for name, value in about.items())

@@ -16,7 +16,7 @@ from srwm.runs.training_state import load_training_tensors, take_sums, training_
 
 from .config import LanguagesConfig
 from .curriculum import Curriculum
-from .evaluation import TRAINING
+from .evaluation import TRAINING, VALIDATION, evaluate
 from .network import StateTracker, build_network
 from .registry import find_task
 from .tasks import IGNORED, Sequences, draw_batch, lengths_between
@@ -52,6 +52,7 @@ class LanguagesTrainer:
             )
         set_tf32(False)
         self.task = find_task(config.task)
+        self._validation_task = find_task(config.task, test=True) if config.train.validation_lengths else self.task
         self.lengths = lengths_between(self.task, config.task.shortest, config.task.longest)
         torch.manual_seed(config.seed)
         self.model: StateTracker = build_network(config).to(device)
@@ -112,6 +113,20 @@ class LanguagesTrainer:
             "train/gradient_norm": float(self._watch.grad_norm),
             **self._curriculum.metrics(),
         }
+
+    def validate(self) -> dict[str, float]:
+        """Share of right sequences at each length of the validation, and the mean; always the same sequences."""
+        train = self.config.train
+        found = evaluate(
+            self.model,
+            self._validation_task,
+            train.validation_lengths,
+            sequences=train.validation_sequences,
+            stream=VALIDATION,
+            device=self.device,
+        )
+        each = {f"validation/{row.lengths}": row.whole for row in found.by_length}
+        return {"validation/sequence_accuracy": found.accuracy, **each}
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold."""
