@@ -124,6 +124,8 @@ def test_ranges_of_lengths_are_read():
         ("optimizer", {"beta2": 1.0}, "beta2=1.0; expected 0 or more and less than 1"),
         ("optimizer", {"learning_rate": -1.0}, "learning_rate=-1.0; expected at least 0"),
         ("train", {"batch_size": 0}, "batch_size=0; expected at least 1"),
+        ("train", {"state_noise": -0.1}, "state_noise=-0.1; expected at least 0"),
+        ("train", {"state_noise_every": 0}, "state_noise_every=0; expected at least 1"),
         ("train", {"validate_every": 0}, "validate_every=0; expected at least 1"),
         ("train", {"validation_lengths": ("9-2",)}, "'9-2' in validation_lengths; expected a length as 200"),
         ("train", {"validation_lengths": ("9",), "stop_at": 1.5}, "stop_at=1.5; expected more than 0 and 1 at most"),

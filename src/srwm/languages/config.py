@@ -153,6 +153,11 @@ class LanguagesTrainConfig:
     total_steps: int = 500
     """Steps of the training; without a validation the last weights are what a run comes to, so that no length is
     chosen for."""
+    state_noise: float = 0.0
+    """Gaussian noise in the state while training, its standard deviation as a share of the root mean square of each
+    part of the state: what was learnt then finds back to its place, at lengths far beyond the training's, too."""
+    state_noise_every: int = 4
+    """Steps of a sequence from one such noise to the next."""
     validation_lengths: tuple[str, ...] = ()
     """Lengths to validate at, as task.test_lengths: a run then comes to the weights with the most sequences right there
     (the mean over these lengths). Empty for no validation. The paper on formal languages chooses by 2-50 and 51-100,
@@ -175,6 +180,8 @@ class LanguagesTrainConfig:
     def __post_init__(self) -> None:
         names = ("batch_size", "total_steps", "log_every", "checkpoint_every", "test_sequences")
         at_least(1, **{name: getattr(self, name) for name in (*names, "validate_every", "validation_sequences")})
+        at_least(1, state_noise_every=self.state_noise_every)
+        at_least(0, state_noise=self.state_noise)
         for text in self.validation_lengths:
             read_range(text, "validation_lengths")
         if self.stop_at is not None and not 0 < self.stop_at <= 1:

@@ -19,6 +19,7 @@ from .curriculum import Curriculum
 from .evaluation import TRAINING, VALIDATION, evaluate
 from .network import StateTracker, build_network
 from .registry import find_task
+from .state_noise import read_with_noise
 from .tasks import IGNORED, Sequences, draw_batch, lengths_between
 
 AHEAD = 64
@@ -147,7 +148,11 @@ class LanguagesTrainer:
         else:
             longest = int((targets != IGNORED).sum(dim=1).max())
             symbols, targets = symbols[:, :longest], targets[:, :longest]
-        scores, _ = self.model(symbols)
+        noise, every = self.config.train.state_noise, self.config.train.state_noise_every
+        if noise:
+            scores = read_with_noise(self.model, symbols, noise=noise, every=every)
+        else:
+            scores, _ = self.model(symbols)
         total = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
         # The mean over the positions of the whole batch, however many of them this process has.
         loss = total / self._asked.index_select(0, at)[0]
