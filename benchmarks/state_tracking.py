@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from state_tracking_plans import PLANS, Run
+from state_tracking_plans import PLANS
+from state_tracking_runs import Run
 
 from srwm.languages import LanguagesTrainer, evaluate, find_task
 from srwm.runs.atomic import write_atomically
