@@ -65,6 +65,8 @@ def test_the_setting_of_parity():
 def test_the_settings_of_groups():
     task = RECIPES["s3"].config.task
     assert (task.shortest, task.longest, task.test_lengths) == (16, 16, ("2-16", "17-32", "64", "256", "1000"))
+    train = RECIPES["s3"].config.train
+    assert (train.total_steps, train.state_noise, train.state_noise_every) == (4000, 0.5, 4)
     for name in ("a5", "s5-lstm"):
         task = RECIPES[name].config.task
         assert (task.longest, task.curriculum) == (16, CurriculumConfig(first_longest=2, sequence_accuracy=0.5))
