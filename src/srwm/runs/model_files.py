@@ -152,10 +152,6 @@ def build_saved(saved: SavedModel, make: Callable[[], M]) -> M:
     What the configuration asks for is compared with the weights before any of it takes up memory: anyone can write a
     configuration of a hundred million layers.
 
-    Args:
-        saved: what `read_model` gave.
-        make: makes the network of its configuration, with any weights.
-
     Raises:
         InputError: if the network cannot be made, or the weights are of another one, not finite or no floats.
     """
