@@ -95,5 +95,5 @@ def test_a_process_that_is_connected_already_gets_a_sentence(ray, knocked):
 
 def test_ray_that_is_not_installed_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"--ray needs the package ray, .*pip install 'srwm\[ray\]'"):
+    with pytest.raises(InputError, match=r"--ray needs the package ray, .*pip install 'srwm\[cluster\]'"):
         connect("auto", "--ray")
