@@ -17,6 +17,7 @@ from srwm.errors import InputError, RunError
 from srwm.fewshot import load_model
 from srwm.hub import download, fetch_files, parse_address
 from srwm.hub.digests import joint_digest
+from srwm.hub.listing import Entry, Listing
 from srwm.runs.model_files import MODEL_FILES
 
 from .hub_server import TOKEN
@@ -84,6 +85,13 @@ def test_a_file_that_is_too_large_by_its_listing_is_not_downloaded(hub, model_fi
     with pytest.raises(InputError, match=r"model.json has 33,554,433 bytes; at most 33,554,432 are taken"):
         srwm.load("hf:me/tiny")
     assert downloads(hub) == []
+
+
+def test_a_file_may_have_just_as_many_bytes_as_are_taken():
+    listing = Listing("a" * 40, False, ("model.json",), {"model.json": Entry(5, "a" * 40)})
+    listing.check(parse_address("hf:me/tiny"), {"model.json": 5}, {})
+    with pytest.raises(InputError, match="has 5 bytes; at most 4 are taken"):
+        listing.check(parse_address("hf:me/tiny"), {"model.json": 4}, {})
 
 
 def test_a_download_of_more_bytes_than_were_listed_is_ended_and_not_kept(hub, model_files, tmp_path):
