@@ -30,10 +30,10 @@ def lived(learner, steps):
     matrix = learner.matrices[0]
     handle = matrix.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
     for image, label in zip(task.images[:steps], task.labels, strict=False):
-        with learner.watching() as looked:
+        with learner.watching() as layers:
             stream.ask(image)
         stream.tell(label)
-        seen.append([looked[each] for each in learner.matrices])
+        seen.append(layers())
         states.append(stream.state)
     handle.remove()
     return seen, inputs, states

@@ -73,7 +73,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     stream.epilog = _EPILOG
     stream.formatter_class = argparse.RawDescriptionHelpFormatter
     stream.add_argument(
-        "model", metavar="MODEL", help="the folder of a run on streams or on tasks, or of an exported model of one"
+        "model", metavar="MODEL", help="a run on streams or on tasks, an exported model of one, or hf:owner/name"
     )
     stream.add_argument("--watch", type=Path, metavar="FOLDER", help="take images from a folder, not lines from stdin")
     stream.add_argument(
@@ -128,13 +128,13 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _stream(args: argparse.Namespace) -> int:
     import contextlib
 
-    from srwm.data.file_lock import file_lock
+    from srwm.errors import RunError
     from srwm.live import LiveStream
     from srwm.live.requests import Stop
     from srwm.live.saved_state import clear_leftovers
     from srwm.live.serve import ServeOptions, serve
-    from srwm.runs.atomic import failures_as_sentences
     from srwm.runs.devices import choose_device
+    from srwm.runs.lock import hold_lock
 
     _check(args)
     options = ServeOptions(
@@ -153,8 +153,8 @@ def _stream(args: argparse.Namespace) -> int:
             stream = LiveStream(model, source=args.source)
         else:
             _make_folder(args.state)
-            with failures_as_sentences(args.state / "lock"):
-                stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            busy = f"another stream is using {args.state}; wait until it has ended, then run the command again"
+            stack.enter_context(hold_lock(args.state / "lock", RunError(busy)))
             clear_leftovers(args.state)
             stream = LiveStream.open(model, args.state, source=args.source)
             if stream.step:

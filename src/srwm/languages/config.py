@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from srwm.nn import Memory
-from srwm.runs.config import at_least
+from srwm.runs.config import RecipeConfig, at_least, below_one, positive_or_none
 
 FILE = "file:"
 """What the name of a task begins with that lies in a file."""
@@ -98,8 +98,7 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         at_least(1, hidden_size=self.hidden_size, num_layers=self.num_layers, num_heads=self.num_heads)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout={self.dropout}; expected 0 or more and less than 1")
+        below_one(dropout=self.dropout)
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,8 @@ class WarmupAdamConfig:
             decay_steps=self.decay_steps,
             eps=self.eps,
         )
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
-        if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError(f"clip_norm={self.clip_norm}; expected more than 0, or none")
+        below_one(beta1=self.beta1, beta2=self.beta2)
+        positive_or_none(clip_norm=self.clip_norm)
 
     def rate(self, step: int, total_steps: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -151,7 +147,23 @@ class LanguagesTrainConfig:
     batch_size: int = 64
     """Sequences of a step, over all processes."""
     total_steps: int = 500
-    """Steps of the training; the last weights are what a run comes to, so that no length is chosen for."""
+    """Steps of the training; without a validation the last weights are what a run comes to, so that no length is
+    chosen for."""
+    state_noise: float = 0.0
+    """Gaussian noise in the state while training, its standard deviation as a share of the root mean square of each
+    part of the state: what was learnt then finds back to its place, at lengths far beyond the training's, too."""
+    state_noise_every: int = 4
+    """Steps of a sequence from one such noise to the next."""
+    validation_lengths: tuple[str, ...] = ()
+    """Lengths to validate at, as task.test_lengths: a run then comes to the weights with the most sequences right there
+    (the mean over these lengths). Empty for no validation. The paper on formal languages chooses by 2-50 and 51-100,
+    the lengths that it reports."""
+    validate_every: int = 50
+    """Steps between two validations."""
+    validation_sequences: int = 200
+    """Sequences to validate with at each of the lengths; others than those of the test."""
+    stop_at: float | None = None
+    """Share of sequences right in a validation at which the training ends; none to go on to the last step."""
     log_every: int = 25
     """Steps between two lines of metrics. Every batch is new: its accuracy is that on sequences never seen."""
     checkpoint_every: int = 500
@@ -163,17 +175,21 @@ class LanguagesTrainConfig:
 
     def __post_init__(self) -> None:
         names = ("batch_size", "total_steps", "log_every", "checkpoint_every", "test_sequences")
-        at_least(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in (*names, "validate_every", "validation_sequences")})
+        at_least(1, state_noise_every=self.state_noise_every)
+        at_least(0, state_noise=self.state_noise)
+        for text in self.validation_lengths:
+            read_range(text, "validation_lengths")
+        if self.stop_at is not None and not 0 < self.stop_at <= 1:
+            raise ValueError(f"stop_at={self.stop_at}; expected more than 0 and 1 at most, or none")
+        if self.stop_at is not None and not self.validation_lengths:
+            raise ValueError(f"stop_at={self.stop_at} without validation_lengths; expected lengths such as 2-50,51-100")
 
 
 @dataclass(frozen=True)
-class LanguagesConfig:
+class LanguagesConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights, the sequences and the dropout."""
     task: TaskConfig = field(default_factory=TaskConfig)
     """What is asked, and at which lengths."""
     model: NetworkConfig = field(default_factory=NetworkConfig)
@@ -183,12 +199,8 @@ class LanguagesConfig:
     train: LanguagesTrainConfig = field(default_factory=LanguagesTrainConfig)
     """How long, how much at once, and how often to look."""
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
 
-
-def read_range(text: str) -> tuple[int, int]:
+def read_range(text: str, option: str = "test_lengths") -> tuple[int, int]:
     """Read lengths such as "51-100" or "200".
 
     Raises:
@@ -199,4 +211,4 @@ def read_range(text: str) -> tuple[int, int]:
         shortest, longest = int(found[1]), int(found[2] or found[1])
         if 1 <= shortest <= longest <= MOST_LENGTH:
             return shortest, longest
-    raise ValueError(f"{text!r} in test_lengths; expected a length as 200 or a range as 51-100, up to {MOST_LENGTH:,}")
+    raise ValueError(f"{text!r} in {option}; expected a length as 200 or a range as 51-100, up to {MOST_LENGTH:,}")
