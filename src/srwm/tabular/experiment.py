@@ -1,0 +1,82 @@
+"""Tasks on feature vectors as one experiment among others."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from srwm.errors import InputError
+from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.loop import LoopOptions
+from srwm.runs.training import Run
+
+from .config import TabularConfig
+from .evaluation import evaluate
+from .network import TabularModel, build_network
+from .recipes import KIND, RECIPES
+from .trainer import TabularTrainer
+
+
+class Tabular(Experiment):
+    """Classification of feature vectors in context, after training on a prior over random tasks."""
+
+    name = KIND
+    recipes = RECIPES
+    may_change = ("train.total_steps", "train.log_every", "train.checkpoint_every", "train.test_tasks")
+
+    def build(self, config: TabularConfig, about: Mapping[str, Any]) -> TabularModel:
+        return build_network(config)
+
+    def train(self, config: TabularConfig, run: Run) -> None:
+        trainer = TabularTrainer(config, run.device, run.processes)
+
+        loop = run.loop(trainer, loop_options(config))
+        for step in loop:  # from the newest checkpoint to the end, or to Ctrl-C
+            trainer.train_step(step)
+            if loop.is_due:
+                loop.record(loop.measure(trainer.metrics))
+
+        if not run.is_finished:
+            return
+        run.load_best(trainer.model)
+        test = self.test(trainer.model, config, EvaluateOptions()) if run.test else None
+        run.write_result(trainer.model, memory=config.model.memory, test=test)
+
+    def test(self, model: TabularModel, config: TabularConfig, options: EvaluateOptions) -> dict[str, Any]:
+        """`--episodes` are the tasks."""
+        options.refuse(("split", "sets", "data"), "is for images; this network reads random tasks")
+        tasks = config.train.test_tasks if options.episodes is None else options.episodes
+        if tasks < 1:
+            raise InputError(f"--episodes: expected at least 1, got {tasks}")
+        tested = dataclasses.asdict(evaluate(model, config, tasks=tasks, seed=options.seed))
+        # Numbers by name, so that a report shows them all.
+        by_example = tested.pop("by_example"), tested.pop("nearest_mean_by_example")
+        tested["nearest mean/accuracy"] = tested.pop("nearest_mean")
+        for name, values in zip(("", "nearest mean, "), by_example, strict=True):
+            tested |= {f"{name}{examples} examples/accuracy": value for examples, value in values.items()}
+        return tested
+
+    def card_text(self, config: TabularConfig, result: Mapping[str, Any]) -> CardText:
+        prior = config.prior
+        rows = {
+            "task": f"random tasks, up to {prior.most_features} features and {prior.most_classes} classes",
+            **{each.name: str(each) for each in self.measures(result)},
+        }
+        about = "A network that classifies feature vectors from labelled examples which it reads one after the other."
+        return CardText(about, rows, "It has seen random tasks alone: on your own data, test it before you trust it.")
+
+
+def loop_options(config: TabularConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    train = config.train
+    return LoopOptions(
+        total_steps=train.total_steps,
+        log_every=train.log_every,
+        checkpoint_every=train.checkpoint_every,
+        score=None,
+        items_per_step=train.batch_size,
+        item="tasks",
+        shown=("train/loss", "train/accuracy"),
+    )
+
+
+TABULAR = Tabular()
