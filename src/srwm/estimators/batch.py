@@ -19,6 +19,9 @@ from .models import load_shared
 
 __all__ = ["InContextClassifier"]
 
+_NONE_ASKED = object()
+"""In the place of classes, where none are asked for; None is what a caller may have given by mistake."""
+
 
 class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Learns from labelled examples by reading them: no gradient, no iteration, nothing to tune.
@@ -103,7 +106,7 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Give the probability of each of `classes_` for each example [n, classes]; nothing is learnt from it."""
         check_is_fitted(self)
-        X = self._validate(X, None, reset=False)
+        X = self._validate(X, reset=False)
         network = self._network()
         x = _tensor(X, network)
         if isinstance(network, TabularModel):
@@ -130,14 +133,14 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _ensemble(self, network: TabularModel) -> Ensemble:
         return Ensemble(network, members=self.members, seed=self._seed)
 
-    def _validate(self, X: Any, y: Any, *, reset: bool) -> Any:
+    def _validate(self, X: Any, y: Any = _NONE_ASKED, *, reset: bool) -> Any:
         """Check what came as scikit-learn does; images become rows."""
         options: dict[str, Any] = {"reset": reset}
         if isinstance(self._network(), TabularModel):
             options |= {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
         elif np.ndim(X) > 2:
             X = np.asarray(X).reshape(len(X), -1)
-        if y is None:
+        if y is _NONE_ASKED:
             return validate_data(self, X, **options)
         X, y = validate_data(self, X, y, **options)
         check_classification_targets(y)

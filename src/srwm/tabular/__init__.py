@@ -1,6 +1,6 @@
 """Feature vectors: a network that learns any task of them in context, trained on a prior over random tasks."""
 
-from .config import PriorConfig, TabularConfig, TabularModelConfig, TabularTrainConfig
+from .config import FeaturesConfig, PriorConfig, TabularConfig, TabularModelConfig, TabularTrainConfig
 from .ensemble import Ensemble, EnsembleState, principal_projection
 from .evaluation import TabularEvaluation, evaluate
 from .loading import load_tabular
@@ -13,6 +13,7 @@ __all__ = [
     "RECIPES",
     "Ensemble",
     "EnsembleState",
+    "FeaturesConfig",
     "PriorConfig",
     "Standardised",
     "TabularConfig",

@@ -68,6 +68,24 @@ class TabularModelConfig:
 
 
 @dataclass(frozen=True)
+class FeaturesConfig:
+    """Tasks of a pack of features (`srwm data import features`): N-way K-shot episodes, one example after the other."""
+
+    source: str = "features"
+    """The pack: its name, or its path."""
+    ways: int = 5
+    """Classes of a task."""
+    shots: int = 5
+    """Examples of each class to learn from; in training each of them is also asked for, before its label is known."""
+    queries: int = 15
+    """Further examples of a task."""
+
+    def __post_init__(self) -> None:
+        at_least(2, ways=self.ways)
+        at_least(1, shots=self.shots, queries=self.queries)
+
+
+@dataclass(frozen=True)
 class TabularTrainConfig:
     """How long, how much at once, and how often to look."""
 
@@ -97,6 +115,10 @@ class TabularConfig:
     """Seed of the weights and the tasks."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """What random tasks are drawn."""
+    features: FeaturesConfig | None = None
+    """Real tasks in the place of random ones; none for random ones."""
+    initial: str | None = None
+    """A trained model whose weights the training begins with; none for random weights."""
     model: TabularModelConfig = field(default_factory=TabularModelConfig)
     """The network."""
     optimizer: OptimizerConfig = field(
@@ -109,3 +131,8 @@ class TabularConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**62:
             raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
+        if self.features is not None and self.features.ways > self.prior.most_classes:
+            raise ValueError(
+                f"features.ways={self.features.ways}; expected {self.prior.most_classes} (prior.most_classes) at most: "
+                "so many classes has the network's head"
+            )

@@ -1,6 +1,5 @@
 """Tasks on feature vectors as one experiment among others."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from .config import TabularConfig
 from .evaluation import evaluate
 from .network import TabularModel, build_network
 from .recipes import KIND, RECIPES
+from .tasks import task_source
 from .trainer import TabularTrainer
 
 
@@ -27,7 +27,8 @@ class Tabular(Experiment):
         return build_network(config)
 
     def train(self, config: TabularConfig, run: Run) -> None:
-        trainer = TabularTrainer(config, run.device, run.processes)
+        source = task_source(config, "train", run.data)
+        trainer = TabularTrainer(config, run.device, run.processes, source=source)
 
         loop = run.loop(trainer, loop_options(config))
         for step in loop:  # from the newest checkpoint to the end, or to Ctrl-C
@@ -38,31 +39,36 @@ class Tabular(Experiment):
         if not run.is_finished:
             return
         run.load_best(trainer.model)
-        test = self.test(trainer.model, config, EvaluateOptions()) if run.test else None
+        test = self.test(trainer.model, config, EvaluateOptions(data=run.data)) if run.test else None
         run.write_result(trainer.model, memory=config.model.memory, test=test)
 
     def test(self, model: TabularModel, config: TabularConfig, options: EvaluateOptions) -> dict[str, Any]:
         """`--episodes` are the tasks."""
-        options.refuse(("split", "sets", "data"), "is for images; this network reads random tasks")
+        if config.features is None:
+            options.refuse(("split", "data"), "is for packs of features; this network reads random tasks")
+        options.refuse(("sets",), "is for images; name the number of tasks by --episodes")
         tasks = config.train.test_tasks if options.episodes is None else options.episodes
         if tasks < 1:
             raise InputError(f"--episodes: expected at least 1, got {tasks}")
-        tested = dataclasses.asdict(evaluate(model, config, tasks=tasks, seed=options.seed))
+        split = options.split or "test"
+        tested = evaluate(model, config, tasks=tasks, seed=options.seed, split=split, folder=options.data)
+        named = {"accuracy": tested.accuracy, "nearest mean/accuracy": tested.nearest_mean}
         # Numbers by name, so that a report shows them all.
-        by_example = tested.pop("by_example"), tested.pop("nearest_mean_by_example")
-        tested["nearest mean/accuracy"] = tested.pop("nearest_mean")
-        for name, values in zip(("", "nearest mean, "), by_example, strict=True):
-            tested |= {f"{name}{examples} examples/accuracy": value for examples, value in values.items()}
-        return tested
+        for words, values in (("", tested.by_example), ("nearest mean, ", tested.nearest_mean_by_example)):
+            named |= {f"{words}{examples} examples/accuracy": value for examples, value in values.items()}
+        return {**named, "interval": tested.interval, "loss": tested.loss, "tasks": tested.tasks}
 
     def card_text(self, config: TabularConfig, result: Mapping[str, Any]) -> CardText:
-        prior = config.prior
+        prior, real = config.prior, config.features
+        task = f"random tasks, up to {prior.most_features} features and {prior.most_classes} classes"
+        if real is not None:
+            task = f"{real.ways}-way {real.shots}-shot episodes of the features {real.source!r}"
         rows = {
-            "task": f"random tasks, up to {prior.most_features} features and {prior.most_classes} classes",
+            "task": task,
             **{each.name: str(each) for each in self.measures(result)},
         }
         about = "A network that classifies feature vectors from labelled examples which it reads one after the other."
-        return CardText(about, rows, "It has seen random tasks alone: on your own data, test it before you trust it.")
+        return CardText(about, rows, "It has seen such tasks alone: on your own data, test it before you trust it.")
 
 
 def loop_options(config: TabularConfig) -> LoopOptions:

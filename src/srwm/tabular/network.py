@@ -117,10 +117,9 @@ class TabularModel(nn.Module):
             self.sequence.initial_state(batch_size),
         )
 
-    def tasks_state(self, tasks: Tasks, generator: torch.Generator | None = None) -> TabularState:
-        """Return the state in which a batch of drawn tasks begins: with projections, and the scales that are fixed."""
+    def tasks_state(self, tasks: Tasks, projection: Float[Tensor, "b f width"]) -> TabularState:
+        """Return the state in which a batch of drawn tasks begins, with the scales that are fixed."""
         b, t, features = tasks.x.shape
-        projection = random_projection(b, features, self.config.model.width, generator)
         # Features that are not there take none of the variance.
         share = (features / tasks.num_features).sqrt()
         is_fixed = tasks.scaled_by > 0
@@ -130,6 +129,20 @@ class TabularModel(nn.Module):
         device = self.sequence.input_projection.weight.device
         scale = Standardised(*(part.to(device) for part in standardise(moments)))
         return self.initial_state((projection * share[:, None, None]).to(device), scale, is_fixed.to(device))
+
+    def nearest_mean(
+        self, x: Float[Tensor, "b t f"], labels: Int[Tensor, "b t"] | None, state: TabularState
+    ) -> Float[Tensor, "b t classes"]:
+        """Score each example by nearest mean alone: minus the distances that the network reads.
+
+        Args:
+            x: features.
+            labels: as in `forward`; None as in `read`.
+            state: what is known so far.
+        """
+        last_label = x.new_zeros(x.shape[:2], dtype=torch.int64)
+        _, distances, seen = self._inputs(x, x, last_label, state, labels)
+        return (-distances).masked_fill(~seen, -torch.inf)
 
     def forward(
         self, x: Float[Tensor, "b t f"], labels: Int[Tensor, "b t"], state: TabularState
@@ -160,13 +173,6 @@ class TabularModel(nn.Module):
         last_label = state.last_label[:, None].expand(-1, x.shape[1])
         inputs, distances, seen = self._inputs(x, last, last_label, state, None)
         return self._scores(self.sequence.read(inputs, state.memory), distances, seen)
-
-    def nearest_mean(self, tasks: Tasks, generator: torch.Generator | None = None) -> Float[Tensor, "b t classes"]:
-        """Score each example of tasks by nearest mean alone: minus the distances that the network reads."""
-        state = self.tasks_state(tasks, generator)
-        x, labels = (part.to(state.projection.device) for part in (tasks.x, tasks.labels))
-        _, distances, seen = self._inputs(x, x, labels, state, labels)
-        return (-distances).masked_fill(~seen, -torch.inf)
 
     @torch.no_grad()
     def _inputs(

@@ -1,8 +1,11 @@
-"""Recipes of tasks on feature vectors, by name; they differ in the memory that learns a task."""
+"""Recipes of tasks on feature vectors, by name."""
+
+from dataclasses import replace
 
 from srwm.runs.recipes import NamedRecipe
+from srwm.supervised.config import OptimizerConfig
 
-from .config import TabularConfig, TabularModelConfig
+from .config import FeaturesConfig, TabularConfig, TabularModelConfig, TabularTrainConfig
 
 KIND = "tabular"
 
@@ -27,3 +30,15 @@ RECIPES: dict[str, NamedRecipe[TabularConfig]] = {
     for ending, (model, title) in _MEMORIES.items()
 }
 """All recipes of feature vectors by name."""
+
+_EPISODES = TabularConfig(
+    features=FeaturesConfig(),
+    initial="tabular",
+    optimizer=OptimizerConfig(learning_rate=1e-3, schedule="cosine", warmup_steps=50, clip_norm=1.0),
+    train=TabularTrainConfig(batch_size=32, total_steps=1000, checkpoint_every=200),
+)
+
+RECIPES["features-5way"] = NamedRecipe(
+    replace(_EPISODES, recipe="features-5way"),
+    "5-way 5-shot on a pack of features of your own, from the weights of the model `tabular`",
+)
