@@ -90,7 +90,7 @@ def import_features(paths: Sequence[Path], name: str, folder: Path) -> Path:
     order = np.argsort(class_of, kind="stable")
     codes = _split(names, class_of, arrays.get("split"), what)
     path = folder / _FOLDER / f"{name}.npz"
-    content = {
+    content: dict[str, NDArray[Any]] = {
         "features": features[order].astype(np.float32),
         "counts": np.bincount(class_of).astype(np.int64),
         "class_name": names,

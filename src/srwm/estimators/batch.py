@@ -64,13 +64,13 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             ValueError: if `X` and `y` do not fit, or there are more classes than the model tells apart.
         """
-        X, y = self._validate(X, y, reset=True)
-        self.classes_ = unique_labels(y)
+        rows, labels = self._validate(X, y, reset=True)
+        self.classes_ = unique_labels(labels)
         self._check_classes()
         network = self._network()
-        x = _tensor(X, network)
+        x = _tensor(rows, network)
         self._begin(network, x, is_whole=True)
-        return self._learn(network, x, y)
+        return self._learn(network, x, labels)
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, classes: Sequence[Any] | NDArray[Any] | None = None
@@ -88,27 +88,26 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         is_first = not hasattr(self, "classes_")
         if is_first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        X, y = self._validate(X, y, reset=is_first)
+        rows, labels = self._validate(X, y, reset=is_first)
         if is_first:
             self.classes_ = unique_labels(np.asarray(classes))
             self._check_classes()
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(np.asarray(classes))):
             raise ValueError(f"classes={classes!r} are others than before; expected {self.classes_!r}")
-        unknown = np.setdiff1d(y, self.classes_)
+        unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(f"y holds {unknown[:5]!r}; expected the classes of the first call, {self.classes_!r}")
         network = self._network()
-        x = _tensor(X, network)
+        x = _tensor(rows, network)
         if is_first:
             self._begin(network, x, is_whole=False)
-        return self._learn(network, x, y)
+        return self._learn(network, x, labels)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Give the probability of each of `classes_` for each example [n, classes]; nothing is learnt from it."""
         check_is_fitted(self)
-        X = self._validate(X, reset=False)
         network = self._network()
-        x = _tensor(X, network)
+        x = _tensor(self._validate(X, reset=False), network)
         if isinstance(network, TabularModel):
             found = self._ensemble(network).predict(x, self._state)
         else:

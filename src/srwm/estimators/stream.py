@@ -14,7 +14,7 @@ from .models import tabular_model
 __all__ = ["InContextStreamClassifier"]
 
 
-class InContextStreamClassifier(base.Classifier):  # type: ignore[misc]  # River's bases are partly untyped
+class InContextStreamClassifier(base.Classifier):
     """Learns a stream by reading it: one pass, one example at a time, nothing to tune, nothing to scale before it.
 
     A network that was trained on random tasks (`srwm train tabular`) reads the examples one after the other; what it

@@ -71,7 +71,7 @@ class Ensemble:
             basis: directions that the members turn in place of the features, where there are more features than the
                 network reads; see `principal_projection`.
         """
-        device = self.model.sequence.input_projection.weight.device
+        device = self.model.weight.device
         projection = self._projection(features, basis).to(device)
         fixed = None
         if scale is not None:

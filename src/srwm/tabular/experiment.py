@@ -56,7 +56,7 @@ class Tabular(Experiment):
         # Numbers by name, so that a report shows them all.
         for words, values in (("", tested.by_example), ("nearest mean, ", tested.nearest_mean_by_example)):
             named |= {f"{words}{examples} examples/accuracy": value for examples, value in values.items()}
-        return {**named, "interval": tested.interval, "loss": tested.loss, "tasks": tested.tasks}
+        return {**named, "interval": tested.interval, "loss": tested.loss, "tasks": float(tested.tasks)}
 
     def card_text(self, config: TabularConfig, result: Mapping[str, Any]) -> CardText:
         prior, real = config.prior, config.features

@@ -27,14 +27,14 @@ __all__ = [
 class Moments(NamedTuple):
     """Sums over the examples of a task so far."""
 
-    count: Float[Tensor, "*b f"]
+    number: Float[Tensor, "*b f"]
     """Examples in which each feature was there."""
     total: Float[Tensor, "*b f"]
     """Their sum."""
     squares: Float[Tensor, "*b f"]
     """The sum of their squares."""
     class_count: Float[Tensor, "*b c f"]
-    """The same as `count` for each class."""
+    """The same as `number` for each class."""
     class_total: Float[Tensor, "*b c f"]
     """The same as `total` for each class."""
 
@@ -49,9 +49,9 @@ class Standardised(NamedTuple):
 
 def no_moments(batch_size: int, classes: int, features: int, like: Tensor) -> Moments:
     """Make the sums over no examples, in the dtype and on the device of a tensor."""
-    plain = like.new_zeros(3, batch_size, features)
-    by_class = like.new_zeros(2, batch_size, classes, features)
-    return Moments(*plain, *by_class)
+    number, total, squares = like.new_zeros(3, batch_size, features)
+    class_count, class_total = like.new_zeros(2, batch_size, classes, features)
+    return Moments(number, total, squares, class_count, class_total)
 
 
 def add_examples(moments: Moments, x: Float[Tensor, "b t f"], labels: Int[Tensor, "b t"]) -> Moments:
@@ -73,26 +73,30 @@ def before_and_with(
         labels: theirs, if they come one after the other; None where each is asked for as if it came next.
 
     Returns:
-        Two `Moments` of shapes [b, t, ...]; in the second only `count`, `total` and `squares` differ.
+        Two `Moments` of shapes [b, t, ...]; in the second only `number`, `total` and `squares` differ.
     """
     there, x = _there(x)
     plain = (there, x, x.square())
     old = Moments(*(part[:, None] for part in moments))
     if labels is None:
-        added = [part + new for part, new in zip(old, plain, strict=False)]
-        return old, Moments(*added, old.class_count, old.class_total)
-    with_it = [part + new.cumsum(dim=1) for part, new in zip(old, plain, strict=False)]
+        number, total, squares = (part + new for part, new in zip(old[:3], plain, strict=True))
+        return old, old._replace(number=number, total=total, squares=squares)
+    with_it = [part + new.cumsum(dim=1) for part, new in zip(old[:3], plain, strict=True)]
     without = [part - new for part, new in zip(with_it, plain, strict=True)]
     labelled = F.one_hot(labels, moments.class_count.shape[1]).to(x.dtype)[..., None]
     # Where nothing is missing, one count serves all features.
     counted = labelled if bool(there.all()) else labelled * there[:, :, None]
-    by_class = (old.class_count + _sums_before(counted), _sums_before(labelled * x[:, :, None]).add_(old.class_total))
-    return Moments(*without, *by_class), Moments(*with_it, *by_class)
+    class_count = old.class_count + _sums_before(counted)
+    class_total = _sums_before(labelled * x[:, :, None]).add_(old.class_total)
+    number, total, squares = without
+    before = Moments(number, total, squares, class_count, class_total)
+    number, total, squares = with_it
+    return before, before._replace(number=number, total=total, squares=squares)
 
 
 def standardise(moments: Moments) -> Standardised:
     """Give mean and deviation of all examples in the sums."""
-    count = moments.count.clamp_min(1)
+    count = moments.number.clamp_min(1)
     mean = moments.total / count
     variance = moments.squares / count - mean.square()
     # What rounding leaves of a feature that never changes is no variance.
@@ -129,7 +133,7 @@ def class_distances(
     if bool(missing.any()):
         means = means.masked_fill(missing[..., None, :], 0.0)
     distances = z.square().sum(dim=-1, keepdim=True) - 2 * cross + means.square_().sum(dim=-1)
-    return distances.clamp_min(0.0), count.amax(dim=-1)
+    return distances.clamp_min(0.0), count.amax(dim=-1).expand_as(distances)
 
 
 def inverse(deviation: Tensor) -> Tensor:

@@ -92,6 +92,11 @@ class TabularModel(nn.Module):
             memory_options=model.memory_options,
         )
 
+    @property
+    def weight(self) -> Tensor:
+        """A weight, which says on what device and in what dtype the network computes."""
+        return next(self.parameters())
+
     def initial_state(
         self, projection: Float[Tensor, "b f width"], scale: Standardised | None = None, is_fixed: Tensor | None = None
     ) -> TabularState:
@@ -126,7 +131,7 @@ class TabularModel(nn.Module):
         among = torch.arange(t) < torch.where(is_fixed, tasks.scaled_by, t)[:, None]
         shown = tasks.x.masked_fill(~among[..., None], torch.nan)
         moments = add_examples(no_moments(b, self.classes, features, tasks.x), shown, tasks.labels)
-        device = self.sequence.input_projection.weight.device
+        device = self.weight.device
         scale = Standardised(*(part.to(device) for part in standardise(moments)))
         return self.initial_state((projection * share[:, None, None]).to(device), scale, is_fixed.to(device))
 
@@ -187,7 +192,6 @@ class TabularModel(nn.Module):
         per = inverse(deviation)
         z, z_last = ((part - mean).mul(per).nan_to_num(0.0, 0.0, 0.0) for part in (x, last))
         distances, counts = class_distances(before, Standardised(mean, deviation), x)
-        counts = counts.expand_as(distances)
         seen = counts > 0
         # Independently of the number of features, a difference of distances says about as much.
         number = (per > 0).sum(dim=-1, keepdim=True).clamp_min(1).to(x.dtype)
@@ -208,7 +212,7 @@ class TabularModel(nn.Module):
             examples.log1p() * 0.5,
             number.clamp(max=self.config.prior.most_features).log() * 0.5,
         ]
-        dtype = self.sequence.input_projection.weight.dtype
+        dtype = self.weight.dtype
         return torch.cat([part.to(dtype) for part in inputs], dim=-1), distances.to(dtype), seen
 
     def _scores(self, y: Tensor, distances: Tensor, seen: Tensor) -> Tensor:
@@ -216,7 +220,8 @@ class TabularModel(nn.Module):
         if self.config.model.nearest_mean:
             scores = scores - F.softplus(sharpness) * distances
         # Nothing is known before the first example.
-        return scores.masked_fill(~seen & seen.any(dim=-1, keepdim=True), -torch.inf)
+        masked: Tensor = scores.masked_fill(~seen & seen.any(dim=-1, keepdim=True), -torch.inf)
+        return masked
 
 
 def build_network(config: TabularConfig) -> TabularModel:
@@ -245,4 +250,5 @@ def random_projection(
     rotations, r = torch.linalg.qr(made)
     # With signs that do not depend on how a library computes it.
     rotations = rotations * r.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
-    return rotations.flatten(1, 2)[:, :features] * math.sqrt(width / features)
+    kept: Tensor = rotations.flatten(1, 2)[:, :features]
+    return kept * math.sqrt(width / features)

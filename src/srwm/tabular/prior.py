@@ -123,7 +123,8 @@ class _Draw:
         x = x * (heavy * self.normal(self.b, self.t, 1)).exp()
         # Directions of a data set are seldom equally wide.
         width = (self.normal(self.b, 1, self.f) * self.uniform(self.b, 1, 1)).exp()
-        return x * width / width.square().mean(dim=-1, keepdim=True).sqrt()
+        made: Tensor = x * width / width.square().mean(dim=-1, keepdim=True).sqrt()
+        return made
 
     def ruled(self, x: Tensor) -> Tensor:
         """Labels of features by a random network, by ranges of one of its numbers, or by a tree of thresholds."""

@@ -1,7 +1,7 @@
 """Where the tasks of a run come from: the prior, or a pack of features."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -17,6 +17,7 @@ _SLOTS = 1 << 33
 """Beyond the numbers of all other streams: those of the outputs that stand for the classes of an episode."""
 
 
+@runtime_checkable
 class TaskSource(Protocol):
     """Gives the tasks of a step, as a pure function of its arguments."""
 
