@@ -3,6 +3,7 @@
 `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
 experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
+`srwm.tabular` feature vectors of any kind, `srwm.estimators` classifiers for scikit-learn and River,
 `srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, and
 `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to see it. Import what you use, for example
 `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when they are needed.

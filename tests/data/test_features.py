@@ -71,7 +71,7 @@ def test_bad_features_get_a_sentence_and_leave_nothing(tmp_path, arrays, sentenc
 
 
 def test_what_is_no_pack_of_features_is_refused(tmp_path, arrays):
-    with pytest.raises(InputError, match="there is no pack of features 'mine' in .*; there is none yet"):
+    with pytest.raises(InputError, match=r"there is no pack of features 'mine' in .*; there is none yet"):
         load_features("mine", "train", folder=tmp_path)
     path = save(tmp_path / "a.npz", **arrays)
     with pytest.raises(InputError, match="is no pack of features: it lacks counts, class_name, split"):
