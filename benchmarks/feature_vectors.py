@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from river import base, evaluate, linear_model, metrics, multiclass, naive_bayes, neighbors, preprocessing, tree
 from river import datasets as river_datasets
 from sklearn import datasets as sklearn_datasets
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -104,9 +103,6 @@ def methods() -> dict[str, Callable[[], Any]]:
         "srwm": InContextClassifier,
         "nearest mean": lambda: make_pipeline(StandardScaler(), NearestCentroid()),
         "logistic regression": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
-        "LDA, shrunk": lambda: make_pipeline(
-            StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-        ),
         "Gaussian naive Bayes": lambda: make_pipeline(StandardScaler(), GaussianNB()),
         "nearest neighbour": lambda: make_pipeline(StandardScaler(), KNeighborsClassifier(1)),
     }
@@ -236,6 +232,44 @@ def streams() -> list[dict[str, Any]]:
     return rows
 
 
+def markdown(content: dict[str, Any]) -> str:
+    """The tables of the page: means over data sets, each data set by itself, streams."""
+    lines: list[str] = []
+
+    def table(head: list[str], rows: list[list[str]]) -> None:
+        lines.extend(["", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)])
+        lines.extend("| " + " | ".join(row) + " |" for row in rows)
+
+    names = list(content["few_examples"][0]["accuracy"])
+    rows = []
+    for examples, found in content["summary"].items():
+        rows.append([examples, str(found["srwm"]["data_sets"])])
+        rows[-1] += [f"{100 * found[name]['accuracy']:.1f} ± {100 * found[name]['interval']:.1f}" for name in names]
+        for name in ("nearest mean", "logistic regression"):
+            rows[-1].append(f"{100 * found[name]['ahead']:+.1f} ± {100 * found[name]['ahead_interval']:.1f}")
+    table(["examples", "data sets", *names, "ahead of nearest mean", "of logistic regression"], rows)
+    rows = []
+    for row in content["few_examples"]:
+        means = {name: 100 * float(np.mean(row["accuracy"][name])) for name in names}
+        gap = interval(np.array(row["accuracy"]["srwm"]) - np.array(row["accuracy"]["logistic regression"]))
+        best = max(means.values())
+        shown = [f"**{value:.1f}**" if value == best else f"{value:.1f}" for value in means.values()]
+        head = [row["data"], str(row["features"]), str(row["examples"])]
+        rows.append([*head, *shown, f"{means['srwm'] - means['logistic regression']:+.1f} ± {100 * gap:.1f}"])
+    table(["data", "features", "examples", *names, "srwm ahead of logistic regression"], rows)
+    methods_shown = list(stream_methods())
+    rows = []
+    for name in dict.fromkeys(row["data"] for row in content["streams"]):
+        own = {row["method"]: row for row in content["streams"] if row["data"] == name}
+        cells = [
+            f"{100 * own[m]['accuracy']:.1f} ({100 * own[m]['first_half']:.1f}, {100 * own[m]['second_half']:.1f})"
+            for m in methods_shown
+        ]
+        rows.append([name, f"{own['srwm']['examples']:,}", *cells, f"{own['srwm']['ms']:.1f}"])
+    table(["stream", "examples", *methods_shown, "ms an example, srwm"], rows)
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -263,6 +297,8 @@ def main() -> None:
         print(json.dumps(content["summary"], indent=1))
     if args.only != "few":
         content["streams"] = streams()
+    if args.only is None:
+        print(markdown(content))
     if args.json:
         args.json.write_text(json.dumps(content, indent=1) + "\n")
 

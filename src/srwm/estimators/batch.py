@@ -1,12 +1,11 @@
 """A classifier of scikit-learn that learns in context: `fit` reads the examples once and changes no weight."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -50,12 +49,13 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         True
     """
 
-    def __init__(self, model: str = "tabular", members: int = 8, random_state: Any = 0) -> None:
+    def __init__(self, model: Any = "tabular", members: Any = 8, random_state: Any = 0) -> None:
+        # Kept as they come, and looked at in `fit`: so scikit-learn wants it.
         self.model = model
         self.members = members
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "InContextClassifier":
+    def fit(self, X: Any, y: Any) -> "InContextClassifier":
         """Forget what was learnt, and learn from examples.
 
         Their means and deviations standardise the features from now on; of more features than the network was trained
@@ -65,16 +65,15 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: if `X` and `y` do not fit, or there are more classes than the model tells apart.
         """
         rows, labels = self._validate(X, y, reset=True)
-        self.classes_ = unique_labels(labels)
-        self._check_classes()
+        classes = unique_labels(labels)
+        self._check_classes(classes)
         network = self._network()
         x = _tensor(rows, network)
+        self.classes_ = classes
         self._begin(network, x, is_whole=True)
         return self._learn(network, x, labels)
 
-    def partial_fit(
-        self, X: ArrayLike, y: ArrayLike, classes: Sequence[Any] | NDArray[Any] | None = None
-    ) -> "InContextClassifier":
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> "InContextClassifier":
         """Go on learning; without a `fit` before, features are standardised by the examples so far.
 
         Args:
@@ -89,21 +88,22 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if is_first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         rows, labels = self._validate(X, y, reset=is_first)
+        known = unique_labels(np.asarray(classes)) if is_first else self.classes_
         if is_first:
-            self.classes_ = unique_labels(np.asarray(classes))
-            self._check_classes()
-        elif classes is not None and not np.array_equal(self.classes_, unique_labels(np.asarray(classes))):
-            raise ValueError(f"classes={classes!r} are others than before; expected {self.classes_!r}")
-        unknown = np.setdiff1d(labels, self.classes_)
+            self._check_classes(known)
+        elif classes is not None and not np.array_equal(known, unique_labels(np.asarray(classes))):
+            raise ValueError(f"classes={classes!r} are others than before; expected {known!r}")
+        unknown = np.setdiff1d(labels, known)
         if len(unknown):
-            raise ValueError(f"y holds {unknown[:5]!r}; expected the classes of the first call, {self.classes_!r}")
+            raise ValueError(f"y holds {unknown[:5]!r}; expected the classes of the first call, {known!r}")
         network = self._network()
         x = _tensor(rows, network)
         if is_first:
+            self.classes_ = known
             self._begin(network, x, is_whole=False)
         return self._learn(network, x, labels)
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Give the probability of each of `classes_` for each example [n, classes]; nothing is learnt from it."""
         check_is_fitted(self)
         network = self._network()
@@ -115,7 +115,7 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         chances = found.numpy()[:, : len(self.classes_)]
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Give the likeliest class of each example [n]."""
         chances = self.predict_proba(X)
         return np.asarray(self.classes_[chances.argmax(axis=1)])
@@ -145,12 +145,12 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         return X, y
 
-    def _check_classes(self) -> None:
+    def _check_classes(self, classes: NDArray[Any]) -> None:
         network = self._network()
         most = network.classes if isinstance(network, TabularModel) else network.ways
-        if len(self.classes_) > most:
+        if len(classes) > most:
             raise ValueError(
-                f"y has {len(self.classes_)} classes; expected {most} at most, which model={self.model!r} tells apart: "
+                f"y has {len(classes)} classes; expected {most} at most, which model={self.model!r} tells apart: "
                 "train one with more (srwm train tabular --set prior.most_classes=N)"
             )
 

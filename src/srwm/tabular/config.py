@@ -91,7 +91,7 @@ class TabularTrainConfig:
 
     batch_size: int = 64
     """Tasks of a step."""
-    total_steps: int = 6000
+    total_steps: int = 3900
     """Steps of the training."""
     log_every: int = 50
     """Steps between two lines of metrics."""
