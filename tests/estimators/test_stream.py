@@ -5,6 +5,9 @@ import pytest
 from river import checks, datasets, evaluate, metrics
 
 from srwm.estimators import InContextStreamClassifier
+from srwm.runs.config import to_json
+from srwm.runs.model_files import write_model
+from tabular.tiny import config, network
 
 SLOW = ("check_bounded_memory_growth",)
 """Read thousands of examples, some for each kind of data; see the nightly test."""
@@ -15,15 +18,32 @@ def _checks(*, slow):
     return [pytest.param(check, id=f"{number}-{check.__name__}") for number, check in enumerate(chosen)]
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A model of the same kind with random weights, so that thousands of examples are soon read."""
+    folder = tmp_path_factory.mktemp("models") / "small"
+    recipe = config(prior={"most_classes": 10})
+    write_model(
+        network(prior={"most_classes": 10}),
+        folder,
+        kind="tabular",
+        config=to_json(recipe),
+        half=False,
+        measured={},
+        card="",
+    )
+    return str(folder)
+
+
 @pytest.mark.parametrize("check", _checks(slow=False))
-def test_river_finds_nothing_wrong(check):
-    check(InContextStreamClassifier(members=1))
+def test_river_finds_nothing_wrong(check, small):
+    check(InContextStreamClassifier(small, members=1))
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("check", _checks(slow=True))
-def test_river_finds_nothing_wrong_on_long_streams(check):
-    check(InContextStreamClassifier(members=1))
+def test_river_finds_nothing_wrong_on_long_streams(check, small):
+    check(InContextStreamClassifier(small, members=1))
 
 
 @pytest.fixture

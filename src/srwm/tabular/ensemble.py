@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from srwm.data.random import stream_key
-from srwm.supervised.network import evaluating
 
 from .moments import Standardised, inverse, scale_of
 from .network import TabularModel, TabularState, random_projection
@@ -34,7 +33,7 @@ class Ensemble:
     """Members that read the same examples with a network in common; numbers are kept in float64.
 
     Args:
-        model: the network.
+        model: the network, which is put into evaluation mode.
         members: how many; 1 for the network by itself.
         seed: of what they do differently.
 
@@ -49,7 +48,7 @@ class Ensemble:
     def __init__(self, model: TabularModel, *, members: int = 8, seed: int = 0) -> None:
         if members < 1:
             raise ValueError(f"members={members}; expected at least 1")
-        self.model, self.members, self.seed = model, members, seed
+        self.model, self.members, self.seed = model.eval() if model.training else model, members, seed
 
     @property
     def classes(self) -> int:
@@ -120,9 +119,8 @@ class Ensemble:
         orders = torch.arange(len(x)).expand(self.members, -1)
         if shuffle:
             orders = torch.rand(self.members, len(x), generator=self._generator(1)).argsort(dim=1)
-        with evaluating(self.model):
-            for order in orders.to(x.device).split(self._together(x), dim=1):
-                _, members = self.model(x[order], state.slots.gather(1, labels[order]), members)
+        for order in orders.to(x.device).split(self._together(x), dim=1):
+            _, members = self.model(x[order], state.slots.gather(1, labels[order]), members)
         return state._replace(members=members)
 
     @torch.no_grad()
@@ -130,11 +128,10 @@ class Ensemble:
         """Give the probabilities of classes, the mean over members; zero for classes that have not been seen."""
         x = self._same(x, state)
         found = []
-        with evaluating(self.model):
-            for part in x.split(self._together(x)):
-                scores = self.model.read(part.expand(self.members, -1, -1), state.members).double()
-                slots = state.slots[:, None].expand(-1, len(part), -1)
-                found.append(scores.softmax(dim=-1).gather(2, slots).mean(dim=0))
+        for part in x.split(self._together(x)):
+            scores = self.model.read(part.expand(self.members, -1, -1), state.members).double()
+            slots = state.slots[:, None].expand(-1, len(part), -1)
+            found.append(scores.softmax(dim=-1).gather(2, slots).mean(dim=0))
         return torch.cat(found) if found else x.new_zeros(0, self.classes)
 
     def _projection(self, features: int, basis: Tensor | None) -> Tensor:
