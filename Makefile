@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 GAMES := $(VENV)/.procgen
 DOCS := $(VENV)/.docs
+RUNTIME := $(VENV)/.browser-runtime
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 export PIP_ROOT_USER_ACTION := ignore
 # As `srwm` has it: threads that wait soon leave their core to others. An example cannot say so before it imports torch.
@@ -18,7 +19,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test portable mutants docs lint types format bench clean
+.PHONY: help setup run demo test portable mutants docs package lint types format bench clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,7 +32,7 @@ run: $(STAMP) ## Train an SRWM on parity beside a DeltaNet, then one to learn ne
 demo: $(STAMP) ## Teach a network your own drawings in the browser, and watch it rewrite itself
 	@$(BIN)/srwm demo
 
-test: $(STAMP) $(GAMES) $(DOCS) ## Run lint, types and all tests, some of them twice: see portable
+test: $(STAMP) $(GAMES) $(DOCS) $(RUNTIME) ## Run lint, types and all tests, some of them twice: see portable
 	@$(call step,ruff check,$(BIN)/ruff check .)
 	@$(call step,ruff format --check,$(BIN)/ruff format --check .)
 	@$(call step,mypy,$(BIN)/mypy)
@@ -50,8 +51,12 @@ mutants: $(STAMP) ## Put small faults into the code and see whether its tests fi
 	@$(BIN)/python -m tools.mutants --jobs 2
 
 docs: $(DOCS) ## Build the site of the documentation into site/
+	@$(call step,npm pack onnxruntime-web,$(BIN)/python docs/tools/browser_runtime.py)
 	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict)
-	@echo "The site is there: open site/index.html"
+	@echo "The site is there: open site/index.html. Its page that needs no installation wants a file server: $(BIN)/python -m http.server --directory site"
+
+package: $(STAMP) ## Build wheel and sdist into dist/, install the wheel in a fresh environment, and ask its model
+	@$(call step,the package,$(BIN)/python tools/check_package.py $(if $(TAG),--tag $(TAG)))
 
 lint: $(STAMP) ## Check style and format
 	@$(call step,ruff check,$(BIN)/ruff check .)
@@ -93,4 +98,9 @@ $(DOCS): $(STAMP)
 # The games of ProcGen, which the tests of reinforcement learning play; tried once.
 $(GAMES): $(STAMP)
 	@$(BIN)/srwm data fetch procgen >/dev/null || echo "The games of ProcGen could not be had, so their tests will be skipped; later, try: $(BIN)/srwm data fetch procgen"
+	@touch $@
+
+# ONNX Runtime for browsers, which the page of the site that needs no installation runs on; tried once.
+$(RUNTIME): $(STAMP) docs/tools/browser_runtime.py
+	@$(BIN)/python docs/tools/browser_runtime.py || echo "So the tests of the page that needs no installation will be skipped; later, try: $(BIN)/python docs/tools/browser_runtime.py"
 	@touch $@

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from srwm.live import LiveStream, load_image
 from srwm.sequential import load_stream_model
-from srwm.sequential.live import LiveStream, load_image
 
 model = load_stream_model(sys.argv[1])
 state = Path(sys.argv[2])

@@ -2,7 +2,8 @@
 
 Pages that could go out of date are not written by hand: those of the commands come from `srwm VERB --help`, that of the
 recipes from the recipes, notebooks are run and shown with what they gave, and results, the maths of the operators and
-the changelog are files that lie elsewhere in the repository.
+the changelog are files that lie elsewhere in the repository. The page in try/, which needs no installation, is that of
+`srwm demo` with its models in ONNX.
 """
 
 import re
@@ -11,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from browser_runtime import NotFetched
 from command_pages import command_pages
 from mathml import with_mathml
 from notebooks import notebook_pages
 from recipe_pages import recipes_page
+from try_page import try_page
 
 DOCS = Path(__file__).parent.parent
 ROOT = DOCS.parent
@@ -47,6 +51,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= notebook_pages(DOCS / "notebooks")
     for uri, content in made.items():
         files.append(File.generated(config, uri, content=content))
+    try:
+        page = try_page()
+    except NotFetched as error:
+        raise PluginError(f"{error}; SRWM_DOCS_TRY_PAGE=0 leaves the page out") from error
+    for uri, content in page.items():
+        # Its JSON is read by the page, not only by what builds the site.
+        files.append(File.generated(config, uri, content=content, inclusion=InclusionLevel.INCLUDED))
     return files
 
 

@@ -4,8 +4,9 @@
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
 experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
 `srwm.tabular` feature vectors of any kind, `srwm.estimators` classifiers for scikit-learn and River,
-`srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, and
-`srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to see it. Import what you use, for example
+`srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, `srwm.hub`
+models in repositories of the Hugging Face Hub, and `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to
+see it. Import what you use, for example
 `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when they are needed.
 
 Paper: "A Modern Self-Referential Weight Matrix That Learns to Modify Itself", Irie, Schlag, Csordás and Schmidhuber,
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from srwm.continual import ContinualModel
     from srwm.fewshot import FewShotModel
     from srwm.sequential import StreamModel
+    from srwm.tabular import TabularModel
 
 __all__ = ["__version__", "load"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 @overload
@@ -31,29 +33,37 @@ def load(name: Literal["omniglot-1shot"], *, device: str = ...) -> "FewShotModel
 
 
 @overload
-def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel | ContinualModel": ...
+def load(name: Literal["tabular"], *, device: str = ...) -> "TabularModel": ...
 
 
-def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel | ContinualModel":
+@overload
+def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel | ContinualModel | TabularModel": ...
+
+
+def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel | ContinualModel | TabularModel":
     """Load a trained model that learns new classes while it runs.
 
     Args:
-        name: a model that comes with the package, or the folder of a run on few-shot episodes, on tasks one after
-            the other, or on streams.
+        name: a model that comes with the package (`srwm models` lists them); the folder of a run on few-shot episodes,
+            on tasks one after the other, or on streams; or the address of a model on the Hugging Face Hub,
+            `hf:owner/name`, where `@REVISION` may name a branch, a tag or a commit, and `#sha256=DIGEST` pin the files.
         device: where to put it.
 
     Returns:
         A few-shot model or one of continual learning, with `learn(images, labels, state)` and `predict(images, state)`,
-        or a model of streams, with `observe(image, previous_label, state)`; `srwm.sequential.live.LiveStream` keeps the
-        state and the labels.
+        or a model of streams, with `observe(image, previous_label, state)`; `srwm.live.LiveStream` keeps the
+        state and the labels; or a model of feature vectors, which `srwm.tabular.Ensemble` and the classifiers of
+        `srwm.estimators` use.
 
     Raises:
         InputError: if there is no such model.
+        RunError: if it cannot be downloaded, or not as it should be.
     """
     from srwm.runs.model_files import kind_of
     from srwm.runs.shipped import find_model
 
-    kind = kind_of(find_model(name))
+    name = find_model(name)
+    kind = kind_of(name)
     if kind == "continual":
         from srwm.continual import load_continual_model
 
@@ -62,6 +72,10 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
         from srwm.sequential import load_stream_model
 
         return load_stream_model(name, device)
+    if kind == "tabular":
+        from srwm.tabular import load_tabular
+
+        return load_tabular(name, device)
     from srwm.fewshot import load_model
 
     return load_model(name, device=device)

@@ -9,8 +9,8 @@ from srwm.continual.loss import (
     cross_entropies,
     first_of_each_class,
     pairs,
-    prototypical,
     source_factors,
+    tasks_prototypical_loss,
     term_name,
     weighted_mean,
 )
@@ -75,7 +75,7 @@ def test_the_prototypical_loss_tells_the_classes_of_all_tasks_apart(offset):
     support, query = (torch.randn(3, 2, 4, 6, generator=generator) for _ in range(2))
     local = torch.tensor([[0, 1, 1, 0], [1, 1, 0, 0]]).expand(3, 2, 4)
     labels = local + offset * torch.arange(2)[:, None]
-    found = prototypical(support, labels, query, labels, 2)
+    found = tasks_prototypical_loss(support, labels, query, labels, 2)
     losses = []
     for row in range(3):
         means = [support[row, task][local[row, task] == way].mean(dim=0) for task in range(2) for way in range(2)]

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from srwm.data.download import Remote, digest_of, download
-from srwm.data.file_lock import file_lock
 from srwm.errors import RunError
+from srwm.runs.lock import hold_lock
 
 from .server import Server, cut, plain, stall, whole
 
@@ -197,8 +197,9 @@ def test_a_full_disk_is_said(get, monkeypatch):
 HOLDER = """
 import sys
 from pathlib import Path
-from srwm.data.file_lock import file_lock
-with file_lock(Path(sys.argv[1]), "busy"):
+from srwm.errors import RunError
+from srwm.runs.lock import hold_lock
+with hold_lock(Path(sys.argv[1]), RunError("busy")):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -219,12 +220,12 @@ def test_a_second_process_is_told_and_a_killed_one_leaves_no_lock(get, tmp_path)
 
 def test_a_lock_is_free_after_its_block(tmp_path):
     with (
-        file_lock(tmp_path / "lock", "busy"),
+        hold_lock(tmp_path / "lock", RunError("busy")),
         pytest.raises(RunError, match="busy"),
-        file_lock(tmp_path / "lock", "busy"),
+        hold_lock(tmp_path / "lock", RunError("busy")),
     ):
         pass
-    with file_lock(tmp_path / "lock", "busy"):
+    with hold_lock(tmp_path / "lock", RunError("busy")):
         pass
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from srwm.cli import main
 from srwm.data import data_folder, procgen
-from srwm.data.file_lock import file_lock
 from srwm.data.places import check_name
 from srwm.data.procgen import WHEELS, Wheel, fetch_procgen, procgen_folder, verify_procgen
 from srwm.errors import InputError, RunError
+from srwm.runs.lock import hold_lock
 
 INFO = "procgen-0.10.7.dist-info"
 FILES = {
@@ -261,7 +261,7 @@ def test_what_a_killed_fetch_left_is_cleared_away(pip, fetch, tmp_path):
 
 def test_two_fetches_at_once_are_told_apart(pip, fetch, tmp_path):
     with (
-        file_lock(tmp_path / ".procgen.lock", ""),
+        hold_lock(tmp_path / ".procgen.lock", RunError("")),
         pytest.raises(RunError, match="another process is fetching ProcGen; wait until it has ended"),
     ):
         fetch()

@@ -13,13 +13,15 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 DRIVER = shutil.which("chromedriver")
 
 
-def open_browser():
+def open_browser(*, performance=False):
+    """Open Chromium; with `performance`, its log of all that it asks the network for."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     # In containers, where tests run as root, Chromium's own sandbox cannot start.
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"):
         options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    logs = {"browser": "ALL", **({"performance": "ALL"} if performance else {})}
+    options.set_capability("goog:loggingPrefs", logs)
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
 
 

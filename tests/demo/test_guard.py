@@ -17,6 +17,7 @@ from srwm.errors import InputError, RunError
 from .asgi import scope_of, send
 
 STATIC = Path(srwm.demo.__file__).parent / "static"
+IN_BROWSER = STATIC.parent / "in_browser"
 
 
 def test_the_server_listens_on_this_machine_alone():
@@ -306,13 +307,13 @@ def test_every_answer_tells_browsers_to_be_careful(page):
 
 
 def test_the_page_asks_for_nothing_from_elsewhere():
-    for path in STATIC.iterdir():
+    for path in (*STATIC.iterdir(), *IN_BROWSER.iterdir()):
         text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert re.findall(r"(?:https?:)?//[\w.-]+\.\w+|@import|url\(", text) == [], path.name
 
 
 def test_the_page_never_makes_html_of_text():
-    for path in STATIC.glob("*.js"):
+    for path in (*STATIC.glob("*.js"), *IN_BROWSER.iterdir()):
         code = path.read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", code)
 

@@ -7,9 +7,9 @@ import torch
 
 from srwm.demo.stream_learner import StreamLearner, learnt_norm
 from srwm.demo.tasks import draw_task
+from srwm.live import LiveStream
 from srwm.ops.self_referential.options import Options
 from srwm.ops.self_referential.reference import self_referential_reference
-from srwm.sequential.live import LiveStream
 
 from .small_stream import GATED, small_stream_model
 
@@ -30,10 +30,10 @@ def lived(learner, steps):
     matrix = learner.matrices[0]
     handle = matrix.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
     for image, label in zip(task.images[:steps], task.labels, strict=False):
-        with learner.watching() as looked:
+        with learner.watching() as layers:
             stream.ask(image)
         stream.tell(label)
-        seen.append([looked[each] for each in learner.matrices])
+        seen.append(layers())
         states.append(stream.state)
     handle.remove()
     return seen, inputs, states

@@ -16,6 +16,7 @@ def test_public_names_are_pinned():
         "load_step",
         "step_of",
         "trace",
+        "watched_step_of",
         "write_folder",
     ]
 

@@ -17,10 +17,10 @@ pytest.importorskip("mkdocs", reason="runs where the extra `docs` is installed, 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The whole site; the notebooks are not run for it, which another test does."""
+    """The whole site but for the notebooks, which are not run, and the page in try/: other tests have them."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    environment = {**os.environ, "SRWM_DOCS_RUN_NOTEBOOKS": "0", "NO_MKDOCS_2_WARNING": "1"}
+    environment = {**os.environ, "SRWM_DOCS_RUN_NOTEBOOKS": "0", "SRWM_DOCS_TRY_PAGE": "0", "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder

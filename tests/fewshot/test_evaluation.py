@@ -7,15 +7,16 @@ import torch
 
 from srwm.data import ImageSet, draw_episodes
 from srwm.errors import InputError
-from srwm.fewshot import TaskConfig, evaluate
+from srwm.fewshot import FewShotTaskConfig, evaluate
 from srwm.fewshot import evaluation as module
-from srwm.fewshot.evaluation import accuracy_by_shots, correct_answers, embed, summarise
+from srwm.fewshot.evaluation import accuracy_by_shots, correct_answers, summarise
 from srwm.runs import devices
+from srwm.supervised.evaluation import embed
 from srwm.supervised.network import to_unit
 
 from .tiny import image_set, model
 
-TASK = TaskConfig(ways=3, shots=2)
+TASK = FewShotTaskConfig(ways=3, shots=2)
 
 
 def test_the_intervals_are_those_of_the_text_books():
@@ -79,7 +80,7 @@ def test_students_t_leaves_a_twentieth_outside(freedom):
 
 def test_the_accuracy_is_that_of_the_same_episodes_through_the_network(monkeypatch):
     monkeypatch.setattr(module, "_EPISODES_AT_ONCE", 30)
-    monkeypatch.setattr(module, "_IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr("srwm.supervised.evaluation.IMAGES_AT_ONCE", 7)
     network, images = model(), image_set()
     network(to_unit(images.images)[None, :6], torch.zeros(1, 6, dtype=torch.int64), to_unit(images.images)[None, 6:])
     found = evaluate(network, images, TASK, sets=2, episodes=70, seed=5, stream=8)
@@ -103,7 +104,7 @@ def test_a_network_that_has_learnt_nothing_is_at_chance():
 
 def test_sets_and_seeds_draw_other_episodes_and_the_same_ones_again():
     network, images = model(), image_set()
-    features = embed(network, images)
+    features = embed(network, images.images)
     one, two, other, again = (
         correct_answers(network, images, features, TASK, episodes=200, seed=seed, stream=stream)
         for seed, stream in ((0, 2), (0, 3), (1, 2), (0, 2))
@@ -119,21 +120,21 @@ def test_evaluation_changes_nothing_and_keeps_no_graph():
     evaluate(network, image_set(), TASK, sets=1, episodes=20)
     assert network.training
     assert all(map(torch.equal, network.state_dict().values(), before))
-    assert not embed(network, image_set()).requires_grad
+    assert not embed(network, image_set().images).requires_grad
 
 
 def test_features_come_from_the_running_statistics():
     network, images = model(), image_set()
     few = ImageSet.of_counts("few", images.images[:8], [4, 4], ["a", "b"])
-    assert torch.allclose(embed(network, few), embed(network, images)[:8], atol=1e-6)
+    assert torch.allclose(embed(network, few.images), embed(network, images.images)[:8], atol=1e-6)
 
 
 def test_accuracy_by_shots_asks_for_each_number_of_images():
     network, images = model(), image_set()
     found = accuracy_by_shots(network, images, 3, [1, 3], episodes=50)
-    features = embed(network, images)
+    features = embed(network, images.images)
     for shots, accuracy in zip((1, 3), found, strict=True):
-        task = TaskConfig(ways=3, shots=shots)
+        task = FewShotTaskConfig(ways=3, shots=shots)
         right = correct_answers(network, images, features, task, episodes=50, seed=0, stream=100 + shots)
         assert accuracy == right.mean().item()
 
@@ -142,10 +143,10 @@ def test_accuracy_by_shots_asks_for_each_number_of_images():
     ("task", "sentence"),
     [
         (
-            TaskConfig(ways=3, shots=4),
+            FewShotTaskConfig(ways=3, shots=4),
             "class 'class0' of tiny/train has 4 images; 4 to learn from and 1 to ask for need 5",
         ),
-        (TaskConfig(ways=9), "tiny/train has 8 classes; 9-way episodes need at least 9"),
+        (FewShotTaskConfig(ways=9), "tiny/train has 8 classes; 9-way episodes need at least 9"),
     ],
 )
 def test_too_little_to_test_on_gets_a_sentence(task, sentence):

@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 from rich.console import Console
 
+from srwm.errors import InputError
 from srwm.fewshot import train_run
-from srwm.fewshot.images import image_loader, inverted
+from srwm.fewshot.images import image_loader, inverted, source_words
 
 from .test_cli import run
 from .tiny import config, image_set, pictures, write_images
@@ -74,3 +75,20 @@ def test_a_run_on_inverted_images_is_the_run_on_the_bright_ones(folders, tmp_pat
     status, out, err = run([*words, "--invert"], capsys)
     assert (status, out) == (2, "")
     assert "--invert needs --source" in err
+
+
+def test_several_sources_give_their_classes_together(folders):
+    bright, dark = folders
+    alone = [image_loader(task(folder), None)("train") for folder in folders]
+    both = image_loader(task(f"{bright},folder:{dark}"), None)("train")
+    assert both.num_classes == sum(one.num_classes for one in alone)
+    assert torch.equal(both.images, torch.cat([one.images for one in alone]))
+    assert len(set(both.class_names)) == both.num_classes
+    with pytest.raises(InputError, match="expected one shape"):
+        image_loader(task(f"{bright},strokes", image_size=None, channels=1), None)("train")
+
+
+def test_a_comma_in_the_path_of_a_folder_is_no_second_source():
+    assert source_words("folder:/tmp/cats, dogs") == ["folder:/tmp/cats, dogs"]
+    assert source_words("cifar-fs,folder:/tmp/cats") == ["cifar-fs", "folder:/tmp/cats"]
+    assert source_words("cifar-fs,nowhere") == ["cifar-fs,nowhere"]

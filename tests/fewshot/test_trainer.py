@@ -20,6 +20,7 @@ from srwm.runs.processes import Processes
 from srwm.runs.run_folder import RunFolder
 from srwm.supervised.batches import AHEAD
 from srwm.supervised.network import to_unit
+from srwm.supervised.prototypes import prototype_logits
 
 from .tiny import CPU, assert_equal_weights, config, image_set, trainer, weights
 
@@ -134,7 +135,7 @@ def test_the_metric_loss_is_that_of_distances_from_class_means():
     labels = torch.tensor([[0, 1, 2, 2, 1, 0], [1, 1, 0, 0, 2, 2]])
     means = torch.stack([support[b][labels[b] == k].mean(dim=0) for b in range(2) for k in range(3)]).reshape(2, 3, 4)
     wanted = -torch.cdist(query, means).square() / 2
-    found = module.prototype_logits(support, labels, query, 3)
+    found = prototype_logits(support, labels, query, 3)
     torch.testing.assert_close(found.softmax(dim=-1), wanted.softmax(dim=-1))
 
 
@@ -147,7 +148,7 @@ def test_the_metric_loss_is_added_by_its_weight():
     drawn = episodes(plain)
     fresh = trainer().model
     features = fresh.features(to_unit(plain.training.images)[torch.cat([drawn.support, drawn.query], dim=1)])
-    nearness = module.prototype_logits(features[:, :3], drawn.support_labels, features[:, 3:], 3)
+    nearness = prototype_logits(features[:, :3], drawn.support_labels, features[:, 3:], 3)
     extra = F.cross_entropy(nearness.flatten(0, 1), drawn.query_labels.flatten()).item()
     assert losses[1] == pytest.approx(losses[0] + 0.5 * extra, rel=1e-5)
 

@@ -8,7 +8,7 @@ import torch
 from srwm.errors import InputError
 from srwm.languages import RECIPES, TASKS, CurriculumConfig, LanguagesConfig, TaskConfig, recipe
 from srwm.languages.config import read_range
-from srwm.languages.network import build_network
+from srwm.languages.loading import build_network
 from srwm.languages.registry import BUILT_IN
 from srwm.runs.config import from_json, override, to_json
 

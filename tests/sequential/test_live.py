@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 
 from srwm.errors import InputError, RunError
+from srwm.live import LiveStream, load_image
+from srwm.live.saved_state import Position, state_norm, weights_digest
 from srwm.nn import map_state
 from srwm.runs.checkpoint import checkpoint_folders, save_checkpoint
-from srwm.sequential.live import LiveStream, load_image
-from srwm.sequential.live.saved_state import Position, state_norm, weights_digest
 
 from .live_streams import SIZE, WAYS, pictures, tiny_model
 
@@ -155,7 +155,7 @@ def test_after_a_reset_the_answers_are_those_of_a_new_stream_but_steps_are_count
 
 def test_a_report_tells_of_the_steps_since_the_last_one(model):
     stream = LiveStream(model)
-    assert stream.report() == (0, None, 0, 0.0, True)
+    assert stream.report() == (0, None, 0, 0.0, True, {})
     answers = go(stream, pictures(10), LABELS)
     right = [answer.prediction == label for answer, label in zip(answers, LABELS, strict=True) if label is not None]
     report = stream.report()

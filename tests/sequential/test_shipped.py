@@ -6,9 +6,9 @@ import pytest
 
 import srwm
 from srwm.cli import main
+from srwm.live.trained_length import may_grow
 from srwm.runs.shipped import SHIPPED, shipped_models
 from srwm.sequential import load_stream_model
-from srwm.sequential.live.trained_length import may_grow
 
 NAME = "strokes-stream"
 FOLDER = SHIPPED / NAME

@@ -5,7 +5,7 @@ from PIL import Image
 
 from srwm.cli import main
 from srwm.sequential import export_stream_model
-from srwm.sequential.live.demo import Demo
+from srwm.sequential.live_demo import Demo
 
 from . import live_streams
 from .live_streams import write_pictures
@@ -83,3 +83,9 @@ def test_the_demo_switches_its_classes_and_takes_sources_in_turn(dark):
     again = first(30, start=30)
     assert all((a.image == b.image).all() and a.label == b.label for a, b in zip(requests[30:], again, strict=True))
     assert any((a.image != b.image).any() for a, b in zip(requests[:20], first(20, seed=1), strict=True))
+
+
+def test_tasks_are_refused_for_a_model_of_streams(stream, dark):
+    status, _, err = stream([*DEMO, dark, "--tasks", "3"])
+    assert status == 2
+    assert "see --switch-every" in err

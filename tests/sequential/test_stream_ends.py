@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from srwm.cli import main
+from srwm.live import LiveStream
 from srwm.runs.checkpoint import latest_checkpoint
-from srwm.sequential.live import LiveStream
 
 from .live_streams import as_bytes, as_input, labelled_lines
 

@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from mutations import mutations
+from srwm.live import LiveStream, load_image
 from srwm.runs.checkpoint import save_checkpoint
-from srwm.sequential.live import LiveStream, load_image
 
 from .live_streams import SIZE, answers, as_bytes, as_input, labelled_lines, tiny_model
 

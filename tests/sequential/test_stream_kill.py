@@ -8,8 +8,8 @@ from itertools import count
 import pytest
 
 from srwm.errors import RunError
-from srwm.sequential.live import LiveStream, saved_state
-from srwm.sequential.live.saved_state import Position
+from srwm.live import LiveStream, saved_state
+from srwm.live.saved_state import Position
 
 from .live_streams import pictures, tiny_model
 

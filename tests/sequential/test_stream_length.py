@@ -3,10 +3,10 @@
 import pytest
 
 from srwm.errors import InputError
+from srwm.live import LiveStream
+from srwm.live.saved_state import StreamProgress
+from srwm.live.trained_length import far_longer, may_grow
 from srwm.runs.config import from_json, to_json
-from srwm.sequential.live import LiveStream
-from srwm.sequential.live.saved_state import StreamProgress
-from srwm.sequential.live.trained_length import far_longer, may_grow
 
 from . import live_streams
 from .live_streams import answers, export_tiny, labelled_lines, pictures, tiny_model

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from srwm.sequential.live import requests
-from srwm.sequential.live.requests import parse_request
+from srwm.live import requests
+from srwm.live.requests import parse_request
 
 from .live_streams import answers, labelled_lines
 
@@ -145,3 +145,60 @@ def test_any_bytes_are_read_as_a_request_or_a_problem(line):
     request = parse_request(line, 1)
     asks = request.reset or request.label is not None or request.image is not None
     assert asks != (request.problem is not None)
+
+
+def test_a_question_teaches_nothing_and_counts_no_step(stream, paths):
+    lines = labelled_lines(paths)
+    question = {"image": str(paths[-1]), "learn": False, "id": "q"}
+    asked = [part for line in lines for part in (line, question)]
+    plain, printed = stream([], lines)[1], stream([], asked)[1]
+    assert [line for line in printed if "learn" not in line] == plain
+    questions = [line for line in printed if "learn" in line]
+    assert [(line["step"], line["id"], line["learn"]) for line in questions] == [
+        (step, "q", False) for step in range(1, len(lines) + 1)
+    ]
+
+
+def test_questions_with_a_label_are_counted_by_task_in_the_report_that_is_asked_for(stream, paths):
+    image = str(paths[0])
+    found = answers(stream([], [{"image": image, "learn": False}])[1])[0]["prediction"]
+    lines = [
+        {"image": image, "learn": False, "label": found, "task": "monday"},
+        {"image": image, "learn": False, "label": (found + 1) % 3, "task": "monday"},
+        {"image": image, "learn": False, "label": found},
+        {"report": True},
+    ]
+    printed = stream([], lines)[1]
+    assert printed[-1]["event"] == "report"
+    assert printed[-1]["known"] == {"monday": 0.5, "questions": 1.0}
+    assert printed[-1]["step"] == printed[-1]["labelled"] == 0
+
+
+def test_a_refused_question_does_not_lose_the_label_of_the_image_before_it(stream, paths):
+    lines = [{"image": str(paths[0])}, {"image": "nowhere.png", "learn": False}, {"label": 1}]
+    status, printed, _ = stream([], lines)
+    assert status == 1
+    assert [next(iter(line)) for line in printed] == ["step", "error"]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('{"label": 1, "learn": false}', "has no image"),
+        ('{"image": "a.png", "task": "monday"}', "needs learn: false"),
+        ('{"image": "a.png", "learn": false, "task": "monday"}', "an image and a label"),
+        ('{"image": "a.png", "learn": 1}', "expected false"),
+        ('{"image": "a.png", "learn": false, "label": 1, "task": ""}', "expected a word"),
+        ('{"image": "a.png", "report": true}', "report stands alone"),
+        ('{"reset": true, "report": true}', "report stands alone"),
+        ('{"report": "now"}', "expected true"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused_in_words(line, sentence):
+    assert sentence in parse_request(line.encode(), 1).problem
+
+
+def test_the_name_of_a_task_is_bounded():
+    line = {"image": "a.png", "learn": False, "label": 1, "task": "x" * (requests.LONGEST_TASK + 1)}
+    assert "expected at most 100" in parse_request(json.dumps(line).encode(), 1).problem
+    assert parse_request(json.dumps({**line, "task": "x" * requests.LONGEST_TASK}).encode(), 1).problem is None

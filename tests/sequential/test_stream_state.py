@@ -4,10 +4,11 @@ import runpy
 import sys
 from pathlib import Path
 
-from srwm.data.file_lock import file_lock
+from srwm.errors import RunError
+from srwm.live import LiveStream
 from srwm.nn import map_state
 from srwm.runs.checkpoint import checkpoint_folders, latest_checkpoint
-from srwm.sequential.live import LiveStream
+from srwm.runs.lock import hold_lock
 
 from . import live_streams
 from .live_streams import answers, as_input, labelled_lines
@@ -57,7 +58,7 @@ def test_the_state_of_another_model_is_refused(stream, paths, tmp_path, capsys, 
 
 
 def test_two_streams_cannot_use_one_state(stream, tmp_path):
-    with file_lock(tmp_path / "lock", "held"):
+    with hold_lock(tmp_path / "lock", RunError("held")):
         status, _, err = stream(["--state", tmp_path])
     assert status == 1
     assert "another stream is using" in err

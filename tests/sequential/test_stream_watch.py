@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
+from srwm.live.requests import Stop
+from srwm.live.watch_folder import FolderWatch
 from srwm.runs.checkpoint import latest_checkpoint
-from srwm.sequential.live.requests import Stop
-from srwm.sequential.live.watch_folder import FolderWatch
 
 from .live_streams import write_pictures
 

@@ -6,6 +6,7 @@ import torch
 from srwm.data import episodes
 from srwm.sequential import Bank, draw_streams, streams
 from srwm.sequential.streams import rotations
+from srwm.supervised import bank as image_bank
 
 from .tiny import bank, config
 
@@ -223,8 +224,9 @@ def test_neither_order_nor_trims_say_anything_about_images_and_labels():
 def keys_in_use(monkeypatch):
     """Every key from which a random number is drawn, in the order of the draws."""
     drawn = []
-    for module in (streams, episodes):
-        for name in ("random_bits", "random_integers"):
+    used = {image_bank: ["random_bits"], streams: ["random_integers"], episodes: ["random_bits", "random_integers"]}
+    for module, names in used.items():
+        for name in names:
             whole = getattr(module, name)
 
             def noted(key, shape, whole=whole):

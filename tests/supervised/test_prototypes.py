@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from sequential.test_trainer import gradients
 from sequential.tiny import trainer
-from srwm.supervised.prototypes import prototypical_losses
+from srwm.supervised.prototypes import leave_one_out_losses
 
 
 def by_loop(features, labels, segment, mask):
@@ -34,7 +34,7 @@ def problem(t=12, ways=3, seed=0):
 
 def test_it_is_what_a_plain_loop_finds():
     features, labels, segment, mask = problem()
-    found = prototypical_losses(features, labels, segment, mask, ways=3, segments=2)
+    found = leave_one_out_losses(features, labels, segment, mask, ways=3, segments=2)
     assert torch.allclose(found, by_loop(features, labels, segment, mask).double(), atol=1e-5)
     assert found[mask].gt(0).any()
     assert not found[~mask].any()
@@ -44,24 +44,24 @@ def test_images_that_are_alone_in_their_class_do_not_count_and_give_no_nan():
     features, _, segment, mask = problem(t=3)
     labels = torch.arange(3).expand(4, 3)
     features.requires_grad_()
-    found = prototypical_losses(features, labels, segment, torch.ones_like(mask), ways=3, segments=2)
+    found = leave_one_out_losses(features, labels, segment, torch.ones_like(mask), ways=3, segments=2)
     found.sum().backward()
     assert not found.any()
     assert not features.grad.any()
-    nothing = prototypical_losses(features, labels, segment, torch.zeros_like(mask), ways=3, segments=2)
+    nothing = leave_one_out_losses(features, labels, segment, torch.zeros_like(mask), ways=3, segments=2)
     assert not nothing.any()
 
 
 def test_its_gradient_is_right():
     features, labels, segment, mask = problem(t=8)
     assert torch.autograd.gradcheck(
-        lambda x: prototypical_losses(x, labels, segment, mask, ways=3, segments=2), features.requires_grad_()
+        lambda x: leave_one_out_losses(x, labels, segment, mask, ways=3, segments=2), features.requires_grad_()
     )
 
 
 def test_features_that_lie_together_by_class_cost_nothing():
     _, labels, segment, mask = problem()
-    found = prototypical_losses(100 * torch.eye(3)[labels], labels, segment, mask, ways=3, segments=2)
+    found = leave_one_out_losses(100 * torch.eye(3)[labels], labels, segment, mask, ways=3, segments=2)
     assert found.max() < 1e-3
 
 

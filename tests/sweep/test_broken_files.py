@@ -7,8 +7,8 @@ import pytest
 
 from mutations import mutations
 from srwm.errors import InputError, RunError
+from srwm.runs.lock import hold_lock
 from srwm.sweep import make_plan, parse_grid, parse_seeds, read_plan
-from srwm.sweep._lock import sweep_lock
 from srwm.sweep._plan import PLAN_FILE
 from srwm.sweep._results import judge, last_lines, read_result
 
@@ -47,7 +47,7 @@ def test_a_second_sweep_is_refused_while_the_first_runs_and_writes_nothing(start
 
 
 def test_a_sweep_that_waits_for_the_lock_of_an_empty_folder_writes_nothing(run, tmp_path):
-    with sweep_lock(tmp_path), pytest.raises(RunError, match="another sweep is running in"):
+    with hold_lock(tmp_path, RunError("busy")), pytest.raises(RunError, match="another sweep is running in"):
         run(plan_of("finish", "0"))
     assert list(tmp_path.iterdir()) == []
 

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Commands, Parser
 
 if TYPE_CHECKING:
-    from srwm.sequential.live import LiveStream
-    from srwm.sequential.live.requests import RequestSource, Stop
-    from srwm.sequential.live.saved_state import Position
+    import torch
+
+    from srwm.live import LiveModel, LiveStream
+    from srwm.live.requests import RequestSource, Stop
+    from srwm.live.saved_state import Position
 
 _EPILOG = """\
 Input, one JSON object a line:
   {"image": "0001.png"}                  asks what an image shows
   {"label": 2}                           tells what the last image showed; the model learns it with the next image
   {"image": "0001.png", "label": "cat"}  both in one: the image is answered before the label is looked at
+  {"image": "0001.png", "learn": false}  a question: the image is answered, and nothing is learnt from it
   {"reset": true}                        forgets all that was learnt: a reset
-  "id": anything is echoed; "source": NAME says for one image what --source says for all
+  {"report": true}                       reports now
+  "id": anything is echoed; "source": NAME says for one image what --source says for all; "task": NAME says what a
+  question with a label is counted under, in the report only: the model is told nothing of tasks
 Labels are numbers from 0 on, or names: the first names take the model's classes in order of their appearance.
 
 Output, one JSON object a line, at once:
@@ -27,7 +32,12 @@ Output, one JSON object a line, at once:
   {"event": "report", "step": 3000, "accuracy": 0.91, "labelled": 1000, "state_norm": 7.1, "finite": true}
   {"event": "warning", "step": 121, "warning": "..."}   once in a life far longer than those of the training (see below)
   {"error": "...", "line": 7}            for a line that cannot be answered; the stream goes on (see --strict)
-The prediction is null where the model means a class that has no name yet. The accuracy is that since the last report.
+The prediction is null where the model means a class that has no name yet. The accuracy is that since the last report;
+where questions were asked, "known": {"monday": 0.95, ...} is theirs, by task: what the model still knows.
+
+A model of continual learning (srwm train continual-...) learns an image when the next one comes, and remembers task
+after task without being told where one ends. With --demo, it is shown one task after the other and asked about all of
+them after each.
 
 With --watch, images are taken from a folder in the order of their names, each once it is complete. A label stands in
 the name after the last underscore (0007_cat.png), or in a file beside the image (0007.label.txt), if it comes before
@@ -49,6 +59,7 @@ Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --stri
   ls images/*.png | jq -Rc '{image: .}' | srwm stream runs/my-run --state my-state
   srwm stream runs/my-run --watch inbox --state my-state
   srwm stream runs/my-run --demo strokes --steps 100000    # accuracy, speed and memory every 1000 images
+  srwm stream runs/continual-strokes-0 --demo strokes --tasks 5 --steps 100    # what it still knows after each task
 """
 
 _LONGEST_POLL_S = 86_400
@@ -61,7 +72,9 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     )
     stream.epilog = _EPILOG
     stream.formatter_class = argparse.RawDescriptionHelpFormatter
-    stream.add_argument("model", metavar="MODEL", help="the folder of a run on streams, or of an exported model of one")
+    stream.add_argument(
+        "model", metavar="MODEL", help="a run on streams or on tasks, an exported model of one, or hf:owner/name"
+    )
     stream.add_argument("--watch", type=Path, metavar="FOLDER", help="take images from a folder, not lines from stdin")
     stream.add_argument(
         "--demo",
@@ -96,6 +109,12 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         metavar="N",
         help="with --demo: images of the same classes (default: as many as in the model's training)",
     )
+    stream.add_argument(
+        "--tasks",
+        type=int,
+        metavar="N",
+        help="with --demo and a model of continual learning: tasks of a sequence (default: as many as in its training)",
+    )
     stream.add_argument("--seed", type=int, default=0, help="with --demo: seed of the drawing (default: 0)")
     stream.add_argument(
         "--device", default="cpu", help="auto, cpu, cuda or cuda:N (default: cpu, for images come one by one)"
@@ -109,14 +128,13 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
 def _stream(args: argparse.Namespace) -> int:
     import contextlib
 
-    from srwm.data.file_lock import file_lock
-    from srwm.runs.atomic import failures_as_sentences
+    from srwm.errors import RunError
+    from srwm.live import LiveStream
+    from srwm.live.requests import Stop
+    from srwm.live.saved_state import clear_leftovers
+    from srwm.live.serve import ServeOptions, serve
     from srwm.runs.devices import choose_device
-    from srwm.sequential.live import LiveStream
-    from srwm.sequential.live.requests import Stop
-    from srwm.sequential.live.saved_state import clear_leftovers
-    from srwm.sequential.live.serve import ServeOptions, serve
-    from srwm.sequential.loading import load_stream_model
+    from srwm.runs.lock import hold_lock
 
     _check(args)
     options = ServeOptions(
@@ -129,14 +147,14 @@ def _stream(args: argparse.Namespace) -> int:
         invert=args.invert,
         reports_only=args.demo is not None,
     )
-    model = load_stream_model(args.model, choose_device(args.device))
+    model = _load(args.model, choose_device(args.device))
     with contextlib.ExitStack() as stack:
         if args.state is None:
             stream = LiveStream(model, source=args.source)
         else:
             _make_folder(args.state)
-            with failures_as_sentences(args.state / "lock"):
-                stack.enter_context(file_lock(args.state / "lock", f"another stream is using {args.state}"))
+            busy = f"another stream is using {args.state}; wait until it has ended, then run the command again"
+            stack.enter_context(hold_lock(args.state / "lock", RunError(busy)))
             clear_leftovers(args.state)
             stream = LiveStream.open(model, args.state, source=args.source)
             if stream.step:
@@ -161,12 +179,13 @@ def _check(args: argparse.Namespace) -> None:
         ("--skip-answered", args.skip_answered, "--state", args.state),
         ("--once", args.once, "--watch", args.watch),
         ("--no-name-labels", args.no_name_labels, "--watch", args.watch),
+        ("--tasks", args.tasks is not None, "--demo", args.demo),
     )
     if args.watch is not None and args.demo is not None:
         raise InputError("--watch and --demo do not go together; choose one input")
     for option, given, other, value in needs:
         if given and value is None:
-            raise InputError(f"{option} needs {other} FOLDER")
+            raise InputError(f"{option} needs {other} {'SOURCES' if other == '--demo' else 'FOLDER'}")
     if args.skip_answered and (args.watch or args.demo):
         raise InputError("--skip-answered is for lines on standard input; --watch and --demo go on by themselves")
     if not 0 <= args.poll <= _LONGEST_POLL_S:
@@ -175,7 +194,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "RequestSource":
     """Open the input, at the place where it was when the stream was saved."""
-    from srwm.sequential.live import demo, requests, watch_folder
+    from srwm.live import requests, watch_folder
 
     saved = stream.position
     if args.watch is not None:
@@ -190,21 +209,51 @@ def _source(args: argparse.Namespace, stream: "LiveStream", stop: "Stop") -> "Re
             name_labels=not args.no_name_labels,
         )
     if args.demo is not None:
-        sources = [word.strip() for word in args.demo.split(",")]
-        trained = stream.model.config.stream.segment_length
-        switch_every = trained if args.switch_every is None else args.switch_every
-        goes_on = saved is not None and saved.input == demo.name_of(sources, switch_every, args.seed)
-        return demo.Demo(
-            sources,
-            stream.model,
-            switch_every=switch_every,
-            seed=args.seed,
-            start=_answered(saved) if saved is not None and goes_on else 0,
-            data=args.data,
-        )
+        return _demo(args, stream.model, saved)
     goes_on = args.skip_answered and saved is not None and saved.input == requests.JsonLines.name
     skip = _answered(saved) if saved is not None and goes_on else 0
     return requests.JsonLines(sys.stdin.buffer.readline, stop, skip=skip)
+
+
+def _demo(args: argparse.Namespace, model: "LiveModel", saved: "Position | None") -> "RequestSource":
+    """Open the made-up input that fits the model."""
+    from srwm.continual.live_demo import TaskDemo
+    from srwm.continual.live_demo import name_of as name_of_tasks
+    from srwm.continual.live_model import LiveContinualModel
+    from srwm.errors import InputError
+    from srwm.sequential import StreamModel
+    from srwm.sequential.live_demo import Demo, name_of
+
+    sources = [word.strip() for word in args.demo.split(",")]
+
+    def start(name: str) -> int:
+        return _answered(saved) if saved is not None and saved.input == name else 0
+
+    if isinstance(model, LiveContinualModel):
+        if args.switch_every is not None:
+            raise InputError("--switch-every is for models of streams; this one learns tasks, see --tasks")
+        tasks = model.model.config.tasks.tasks if args.tasks is None else args.tasks
+        begin = start(name_of_tasks(sources, tasks, args.seed))
+        return TaskDemo(sources, model.model, tasks=tasks, seed=args.seed, start=begin, data=args.data)
+    assert isinstance(model, StreamModel)
+    if args.tasks is not None:
+        raise InputError("--tasks is for models of continual learning; this one learns streams, see --switch-every")
+    switch_every = model.config.stream.segment_length if args.switch_every is None else args.switch_every
+    begin = start(name_of(sources, switch_every, args.seed))
+    return Demo(sources, model, switch_every=switch_every, seed=args.seed, start=begin, data=args.data)
+
+
+def _load(name: str, device: "torch.device") -> "LiveModel":
+    """Load a model of streams, or one of continual learning."""
+    from srwm.continual.live_model import LiveContinualModel
+    from srwm.continual.loading import KIND, load_continual_model
+    from srwm.runs.model_files import kind_of
+    from srwm.runs.shipped import find_model
+    from srwm.sequential.loading import load_stream_model
+
+    if kind_of(find_model(name)) == KIND:
+        return LiveContinualModel(load_continual_model(name, device))
+    return load_stream_model(name, device)
 
 
 def _answered(saved: "Position") -> int:

@@ -3,16 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from srwm.runs.config import at_least
-from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
+from srwm.runs.config import RecipeConfig, at_least
+from srwm.supervised.config import ModelConfig, OptimizerConfig, Order, TrainConfig, check_sources
 
 Labels = Literal["class_incremental", "domain_incremental"]
 """What the labels of a task are: new ones for each task, or the same for all."""
 
-Order = Literal["alternating", "random", "fixed"]
-"""Which source the first task comes from: each in turn, step by step; a random order for each step; or as listed."""
-
-MOST_SOURCES = 32
 MOST_TASKS = 100
 
 
@@ -57,25 +53,17 @@ class TasksConfig:
     side. Omniglot's pen is thin, that of MNIST is not."""
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.sources) <= MOST_SOURCES:
-            raise ValueError(f"sources has {len(self.sources)} names; expected 1 to {MOST_SOURCES}")
+        check_sources(self.sources, self.horizontal_flip, self.channels)
         at_least(
             1, **{name: getattr(self, name) for name in ("tasks", "ways", "shots", "queries", "replays", "image_size")}
         )
         at_least(0, augment=self.augment, augment_sequences=self.augment_sequences, thicken=self.thicken)
         if self.tasks > MOST_TASKS:
             raise ValueError(f"tasks={self.tasks}; expected 1 to {MOST_TASKS}")
-        if self.channels not in (1, 3):
-            raise ValueError(f"channels={self.channels}; expected 1 (grey) or 3 (colours)")
         if self.classes is not None and self.classes < self.labels_needed:
             raise ValueError(
                 f"classes={self.classes}; {self.tasks} {self.ways}-way tasks with {self.labels} labels need "
                 f"{self.labels_needed}"
-            )
-        strange = [name for name in self.horizontal_flip if name not in self.sources]
-        if strange:
-            raise ValueError(
-                f"horizontal_flip names {strange[0]!r}, which is none of the sources {', '.join(self.sources)}"
             )
 
     @property
@@ -160,13 +148,9 @@ class ContinualTrainConfig(TrainConfig):
 
 
 @dataclass(frozen=True)
-class ContinualConfig:
+class ContinualConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights, the sequences and the dropout."""
     tasks: TasksConfig = field(default_factory=TasksConfig)
     """What a sequence of tasks is."""
     loss: LossConfig = field(default_factory=LossConfig)
@@ -181,8 +165,7 @@ class ContinualConfig:
     """How long, how much at once, and how often to look."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
+        super().__post_init__()
         if self.loss.sources and len(self.loss.sources) != len(self.tasks.sources):
             raise ValueError(
                 f"loss.sources has {len(self.loss.sources)} factors for {len(self.tasks.sources)} sources; expected "

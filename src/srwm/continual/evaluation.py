@@ -1,7 +1,7 @@
 """The test on drawn sequences: tasks of classes that were never trained on, all asked about at every boundary."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from srwm.nn import SequenceState
 from srwm.runs.devices import at_once
-from srwm.supervised.network import evaluating, to_unit
+from srwm.supervised.evaluation import IMAGES_AT_ONCE, chunks, embed
+from srwm.supervised.network import evaluating
 
 from .bank import TaskBank
 from .config import TasksConfig
@@ -22,12 +23,11 @@ from .sequences import draw_sequences
 TRAINING, VALIDATION, TEST, AUGMENTATION, SPLIT, CARRIED, REPLAYS = range(7)
 """Numbers that keep the random streams apart; each test set takes a further one."""
 
-_IMAGES_AT_ONCE = 2048
 _SEQUENCES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Task:
+class ContinualTask:
     """A task of b sequences: examples and queries, as features of their images."""
 
     support: Float[Tensor, "b k f"]
@@ -43,21 +43,18 @@ class Task:
 
 
 @runtime_checkable
-class Learner(Protocol):
+class ContinualLearner(Protocol):
     """What learns from tasks, and is asked about them: a network, or a classifier beside it."""
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: ContinualTask) -> None:
         """Learn the examples of the next task."""
 
-    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+    def answer(self, task: ContinualTask) -> Int[Tensor, "b q"]:
         """Give the labels of a task's queries, without learning from them."""
 
 
 class InContext:
     """The network itself, which learns by its state alone.
-
-    Args:
-        model: the network.
 
     Attributes:
         state: what it has learnt; None before the first task.
@@ -67,20 +64,20 @@ class InContext:
         self.model = model
         self.state: SequenceState | None = None
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: ContinualTask) -> None:
         """Learn the examples of the next task."""
         self.state = self.model.learn_features(task.support, task.labels, self.state)
 
-    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+    def answer(self, task: ContinualTask) -> Int[Tensor, "b q"]:
         """Give the labels of a task's queries."""
         query = task.query
-        rows = max(1, at_once(_IMAGES_AT_ONCE, query.device, floats=len(query) * self.model.config.model.widest))
+        rows = max(1, at_once(IMAGES_AT_ONCE, query.device, floats=len(query) * self.model.config.model.widest))
         parts = [self.model.read_features(part, self.state).argmax(dim=-1) for part in query.split(rows, dim=1)]
         return torch.cat(parts, dim=1)
 
 
 @torch.no_grad()
-def accuracies(learner: Learner, tasks: Sequence[Task]) -> Float[Tensor, "b n n"]:
+def accuracies(learner: ContinualLearner, tasks: Sequence[ContinualTask]) -> Float[Tensor, "b n n"]:
     """Learn task after task; accuracy of each sequence on each task so far after each one, zero above the diagonal."""
     found = tasks[0].support.new_zeros(len(tasks[0].support), len(tasks), len(tasks))
     for after, task in enumerate(tasks):
@@ -136,16 +133,6 @@ def evaluate_orders(
 
 
 @torch.no_grad()
-def embed(model: ContinualModel, images: Tensor) -> Float[Tensor, "n f"]:
-    """Turn images into features, once: outside of training they do not depend on the sequence."""
-    device = next(model.parameters()).device
-    _, height, width = model.image_shape
-    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
-    with evaluating(model):
-        return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in images.split(together)])
-
-
-@torch.no_grad()
 def _evaluate(
     model: ContinualModel,
     bank: TaskBank,
@@ -165,7 +152,7 @@ def _evaluate(
         tuple(bank.firsts[i] for i in order),
     )
     with evaluating(model):
-        for step, size in enumerate(_chunks(sequences, _SEQUENCES_AT_ONCE)):
+        for step, size in enumerate(chunks(sequences, _SEQUENCES_AT_ONCE)):
             drawn = draw_sequences(
                 turned,
                 torch.tensor(step, device=features.device),
@@ -178,13 +165,9 @@ def _evaluate(
             rows = at_once(size, features.device, floats=tasks.images * model.config.model.widest)
             for support, labels, query, wanted in zip(*(field.split(rows) for field in drawn[:4]), strict=True):
                 each = [
-                    Task(features[support[:, i]], labels[:, i], features[query[:, i]], wanted[:, i])
+                    ContinualTask(features[support[:, i]], labels[:, i], features[query[:, i]], wanted[:, i])
                     for i in range(tasks.tasks)
                 ]
                 found.append(accuracies(InContext(model), each))
     names = tuple(itertools.islice(itertools.cycle(turned.names), tasks.tasks))
     return task_matrix(names, torch.cat(found))
-
-
-def _chunks(total: int, size: int) -> Iterator[int]:
-    return (min(size, total - start) for start in range(0, total, size))

@@ -7,15 +7,14 @@ import torch
 from torch import Tensor
 
 from srwm.errors import InputError
-from srwm.inspect import Recorder, answer_gradients
 from srwm.inspect.inspected import (
     STREAM,
     Inspected,
-    InspectedAnswer,
     InspectOptions,
     features_of,
+    look_into_questions,
     make_inspected,
-    margin,
+    record_answers,
 )
 from srwm.runs.devices import choose_device
 from srwm.supervised.network import to_unit
@@ -76,18 +75,9 @@ def inspect_continual(name: str, options: ContinualInspectOptions) -> Inspected:
     def scores() -> Tensor:
         return model.sequence(inputs)[0][:, -1]
 
-    with torch.no_grad(), Recorder(model, **options.recorder) as recorder:
-        given = scores().argmax(dim=-1).cpu()
-    inspection = recorder.finish()
+    inspection, given = record_answers(model, options, scores)
+    looked = look_into_questions(model, inspection, given, wanted, scores, place.shape[1])
     rows, steps = inspection[0].rows, inspection[0].step
-    answers: tuple[InspectedAnswer, ...] = ()
-    gradients: dict[str, Tensor] = {}
-    if int(steps[-1]) == place.shape[1]:
-        answers = tuple(
-            InspectedAnswer(at, len(steps) - 1, int(given[row]), int(wanted[row])) for at, row in enumerate(rows)
-        )
-        found = answer_gradients(model, lambda: margin(scores()))
-        gradients = {record.name: found[record.name][list(rows), -1][:, list(record.heads)] for record in inspection}
     words = tuple((*(str(label) for label in labels[row].tolist()), "?") for row in rows)
     examples = tasks.ways * tasks.shots
     inspected = make_inspected(
@@ -98,8 +88,7 @@ def inspect_continual(name: str, options: ContinualInspectOptions) -> Inspected:
         "label",
         tuple(map(str, range(model.ways))),
         given == wanted,
-        answers,
-        gradients,
+        looked,
     )
     spans = tuple((int(step) - 1) // examples if int(step) < place.shape[1] else -1 for step in steps)
     names = tuple(f"task {number + 1}" for number in range(tasks.tasks))

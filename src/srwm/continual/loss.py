@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from srwm.supervised.prototypes import prototype_logits
+from srwm.supervised.prototypes import prototypical_loss
 
 from .config import LossConfig
 
@@ -74,24 +74,15 @@ def first_of_each_class(labels: Int[Tensor, "b k"], ways: int) -> Int[Tensor, "b
     return (~is_first).byte().argsort(dim=-1, stable=True)[:, :ways]
 
 
-def prototypical(
+def tasks_prototypical_loss(
     support: Float[Tensor, "b n k f"],
     labels: Int[Tensor, "b n k"],
     query: Float[Tensor, "b n q f"],
     query_labels: Int[Tensor, "b n q"],
     ways: int,
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of telling the queries of all tasks apart by their distance from the mean of each class.
-
-    Args:
-        support: features of the examples.
-        labels: of the examples, of either kind.
-        query: features of the queries.
-        query_labels: of the queries.
-        ways: classes of a task.
-    """
+    """Cross-entropy of telling the queries of all tasks apart by their distance from the mean of each class."""
     tasks = support.shape[1]
     offset = ways * torch.arange(tasks, device=labels.device)[:, None]
     known, wanted = ((each % ways + offset).flatten(1) for each in (labels, query_labels))
-    logits = prototype_logits(support.flatten(1, 2), known, query.flatten(1, 2), ways * tasks)
-    return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+    return prototypical_loss(support.flatten(1, 2), known, query.flatten(1, 2), wanted, ways * tasks)

@@ -3,36 +3,18 @@
 A name is `continual-`, the source, the kind of labels, and the memory where it is not the SRWM.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from srwm.runs.recipes import find_recipe
+from srwm.runs.config import with_parts
+from srwm.runs.recipes import NamedRecipe, recipe_finder
 from srwm.supervised.config import ModelConfig, OptimizerConfig
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
 
 from .config import ContinualConfig, ContinualTrainConfig, LossConfig, TasksConfig
 
-
-@dataclass(frozen=True)
-class ContinualRecipe:
-    """A named configuration."""
-
-    config: ContinualConfig
-    """What is run."""
-    title: str
-    """One line on what it is."""
-    paper: float | None = None
-    """Test accuracy in the paper, in percent; none where its test is another one."""
-
-
-def recipe(name: str) -> ContinualRecipe:
-    """Look up a recipe.
-
-    Raises:
-        InputError: if there is none of this name, with the nearest one.
-    """
-    return find_recipe(name, RECIPES)
-
+ContinualRecipe = NamedRecipe[ContinualConfig]
+"""A named configuration of continual learning."""
 
 PAPER: dict[tuple[str, str, int], dict[str, float]] = {
     ("mnist", "domain_incremental", 5): {"SRWM (paper)": 84.5, "GeMCL (paper)": 63.8},
@@ -84,11 +66,6 @@ BEST_MODEL = replace(
     memory_options={"key_map": "l2", "input_projection": True},
 )
 """What ends the plateau at chance: keys of unit length, features centred, louder labels; and heads that hold more."""
-
-
-def _with(base: ContinualConfig, **parts: Any) -> ContinualConfig:
-    """Change single values of the parts of a configuration."""
-    return replace(base, **{part: replace(getattr(base, part), **values) for part, values in parts.items()})
 
 
 OMNIGLOT = ContinualConfig(
@@ -145,11 +122,11 @@ _SETTINGS: dict[str, tuple[str, ContinualConfig]] = {
     "continual-omniglot-class": ("five two-way tasks of Omniglot, ten labels", OMNIGLOT),
     "continual-omniglot-domain": (
         "five two-way tasks of Omniglot, the same two labels",
-        _with(OMNIGLOT, tasks={"labels": "domain_incremental"}),
+        with_parts(OMNIGLOT, tasks={"labels": "domain_incremental"}),
     ),
     "continual-omniglot-domain-20": (
         "twenty two-way tasks of Omniglot, the same two labels",
-        _with(
+        with_parts(
             OMNIGLOT,
             tasks={"labels": "domain_incremental", "tasks": 20, "queries": 2, "replays": 2},
             train={"batch_size": 32},
@@ -158,7 +135,7 @@ _SETTINGS: dict[str, tuple[str, ContinualConfig]] = {
     "continual-two": ("Omniglot and CIFAR-FS, the same five labels", TWO),
     "continual-two-forgetful": (
         "Omniglot and CIFAR-FS, the same five labels, without the backward term",
-        _with(TWO, loss={"backward": 0.0}),
+        with_parts(TWO, loss={"backward": 0.0}),
     ),
 }
 
@@ -170,7 +147,7 @@ def _recipes() -> dict[str, ContinualRecipe]:
             _STROKES, "three two-way tasks of Strokes, a small SRWM for two CPU cores"
         ),
         "continual-strokes-forgetful": ContinualRecipe(
-            _with(_STROKES, loss={"backward": 0.0}),
+            with_parts(_STROKES, loss={"backward": 0.0}),
             "three two-way tasks of Strokes without the backward term, a small SRWM",
         ),
     }
@@ -184,3 +161,6 @@ def _recipes() -> dict[str, ContinualRecipe]:
 
 RECIPES: dict[str, ContinualRecipe] = _recipes()
 """All recipes of continual learning by name."""
+
+recipe = recipe_finder(RECIPES)
+"""Look up a recipe by its name; see `srwm.runs.recipes.find_recipe`."""

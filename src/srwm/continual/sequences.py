@@ -10,13 +10,15 @@ from jaxtyping import Int
 from torch import Tensor
 
 from srwm.data import draw_episodes
-from srwm.data.random import random_bits, stream_key
+from srwm.data.random import stream_key
+from srwm.supervised.bank import source_order
+from srwm.supervised.config import MOST_SOURCES, Order
 
 from .bank import TaskBank
-from .config import MOST_SOURCES, Order, TasksConfig
+from .config import TasksConfig
 
 
-class Sequences(NamedTuple):
+class TaskSequences(NamedTuple):
     """Sequences of n tasks as places in a bank of images.
 
     The axes `*s b` are those of the drawing: steps, if several were drawn at once, and the batch.
@@ -43,7 +45,7 @@ def draw_sequences(
     order: Order | None = None,
     seed: int,
     number: int = 0,
-) -> Sequences:
+) -> TaskSequences:
     """Draw a batch of sequences for each of the given steps.
 
     The classes of all tasks of a sequence are different ones, in random order, which is also a random permutation of
@@ -79,7 +81,7 @@ def draw_sequences(
         for parts, part in zip(found, (*support, *query), strict=True):
             parts.append(part)
     key = stream_key(seed, number * (MOST_SOURCES + 1), steps)
-    in_order = _order(tasks.order if order is None else order, key, steps, len(bank.classes))
+    in_order = source_order(tasks.order if order is None else order, key, steps, len(bank.classes))
     # Task p is of the source p % sources in this order, and its p // sources-th.
     source = in_order[..., torch.arange(tasks.tasks, device=steps.device) % len(bank.classes)]
     source = source[..., None, :].expand(*steps.shape, batch_size, tasks.tasks)
@@ -88,7 +90,7 @@ def draw_sequences(
     if tasks.labels == "class_incremental":
         offset = tasks.ways * torch.arange(tasks.tasks, device=steps.device)[:, None]
         labels, wanted = labels + offset, wanted + offset
-    return Sequences(places, labels, questions, wanted, source)
+    return TaskSequences(places, labels, questions, wanted, source)
 
 
 def _by_round(places: Tensor, labels: Tensor, rounds: int, ways: int) -> tuple[Tensor, Tensor]:
@@ -102,13 +104,3 @@ def _tasks(field: Tensor, in_order: Tensor, tasks: int) -> Tensor:
     """The tasks of each sequence, in order: from [*s, b, rounds, sources, n] to [*s, b, tasks, n]."""
     at = in_order[..., None, None, :, None].expand(*field.shape)
     return field.gather(-2, at).flatten(-3, -2)[..., :tasks, :]
-
-
-def _order(order: Order, key: Tensor, steps: Tensor, sources: int) -> Int[Tensor, "*s sources"]:
-    """The numbers of the sources of each step, first to last."""
-    listed = torch.arange(sources, device=steps.device)
-    if order == "fixed":
-        return listed.expand(*steps.shape, sources)
-    if order == "alternating":
-        return (steps[..., None] + listed) % sources
-    return random_bits(key, (sources,)).argsort(dim=-1, stable=True)

@@ -6,31 +6,15 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from srwm.runs.generic_results import run_table
 from srwm.runs.results import read_part
-from srwm.supervised.statistics import Measured
 
 from .measures import ContinualEvaluation, TaskMatrix
 
 
 def result_table(result: Mapping[str, Any]) -> Table:
     """The results of a run, from the content of `result.json`."""
-    title = f"{result['recipe']}, seed {result['seed']}"
-    score = "-" if result["score"] is None else f"{result['score']:.1%} at step {result['score_step']:,}"
-    about = {
-        "best validation accuracy": score,
-        "steps": f"{result['step']:,}",
-        "parameters": f"{result['parameters']:,}",
-        "seconds": f"{result['seconds']:,.0f}",
-    }
-    if result["test"] is not None:
-        table = evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"]))
-        table.caption = "; ".join(f"{name} {value}" for name, value in about.items())
-        return table
-    table = Table("measure", title=escape(title))
-    table.add_column("value", justify="right")
-    for name, value in about.items():
-        table.add_row(name, value)
-    return table
+    return run_table(result, lambda title: evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"])))
 
 
 def evaluation_table(title: str, tested: ContinualEvaluation, figures: Mapping[str, float] | None = None) -> Table:
@@ -60,15 +44,10 @@ def _add_order(table: Table, order: TaskMatrix, most: int) -> None:
     for after, (name, row) in enumerate(zip(order.tasks, order.matrix, strict=True)):
         cells = [f"{100 * value.mean:.1f}" for value in row]
         mean = sum(value.mean for value in row) / len(row)
-        whole = with_interval(order.accuracy) if after == last else f"{100 * mean:.1f}"
+        whole = order.accuracy.percent() if after == last else f"{100 * mean:.1f}"
         table.add_row(f"{after + 1}: {escape(name)}", *cells, *[""] * (most - len(cells)), whole)
     if order.forgetting is not None:
-        table.add_row("forgetting", *[""] * most, with_interval(order.forgetting))
-
-
-def with_interval(value: Measured) -> str:
-    """A share in percent, with its interval if there is one."""
-    return f"{100 * value.mean:.1f}" + ("" if value.interval is None else f" ± {100 * value.interval:.1f}")
+        table.add_row("forgetting", *[""] * most, order.forgetting.percent())
 
 
 def read_evaluation(test: Mapping[str, Any]) -> ContinualEvaluation:

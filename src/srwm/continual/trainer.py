@@ -8,15 +8,17 @@ from torch import Tensor
 from srwm.nn import SequenceState
 from srwm.runs.cuda_graph import capture
 from srwm.runs.devices import set_tf32
+from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes
 from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 from srwm.supervised.batches import BatchesAhead
 from srwm.supervised.carried_states import CarriedStates
+from srwm.supervised.config import MOST_SOURCES
 from srwm.supervised.network import encoder_autocast, evaluating
 from srwm.supervised.optimizer import ScheduledAdam
 
 from .bank import TaskBank
-from .config import MOST_SOURCES, ContinualConfig
+from .config import ContinualConfig
 from .earlier import EarlierSequences
 from .evaluation import CARRIED, TRAINING, VALIDATION, evaluate
 from .loading import build_model, load_initial_weights
@@ -25,20 +27,20 @@ from .loss import (
     cross_entropies,
     first_of_each_class,
     pairs,
-    prototypical,
     source_factors,
+    tasks_prototypical_loss,
     term_name,
     weighted_mean,
 )
 from .replays import Replays, replay
-from .sequences import Sequences, draw_sequences
+from .sequences import TaskSequences, draw_sequences
 from .views import Views
 
 MOST_NAMED = 5
 """Tasks of a sequence up to which every term has a line of its own in the metrics."""
 
 
-class ContinualTrainer:
+class ContinualTrainer(Trainer):
     """A model in training on sequences of tasks: `train_step` is one step, from the drawing of sequences to Adam.
 
     On a GPU a step is one CUDA graph.
@@ -156,7 +158,7 @@ class ContinualTrainer:
         if self._carried is not None:
             self._carried.load_tensors(groups.get("carried", {}))
 
-    def _draw(self, steps: Tensor) -> Sequences:
+    def _draw(self, steps: Tensor) -> TaskSequences:
         return draw_sequences(
             self.training,
             steps,
@@ -201,7 +203,7 @@ class ContinualTrainer:
             few_shot = self._few_shot(support, labels, query, wanted, source)
             loss = loss + config.loss.few_shot * few_shot
         if config.loss.prototypical:
-            distance = prototypical(support, labels, query, wanted, config.tasks.ways)
+            distance = tasks_prototypical_loss(support, labels, query, wanted, config.tasks.ways)
             loss = loss + config.loss.prototypical * distance
         parts = [*right.values(), *_means(terms), few_shot.detach(), distance.detach()]
         known = [few_shot.detach() * 0] * 2 if earlier is None else earlier.counts()
@@ -303,7 +305,7 @@ class ContinualTrainer:
         return total / support.shape[1]
 
 
-def _images(drawn: Sequences) -> Tensor:
+def _images(drawn: TaskSequences) -> Tensor:
     """Where the images of each task lie, the examples before the queries."""
     return torch.cat([drawn.support, drawn.query], dim=-1)
 

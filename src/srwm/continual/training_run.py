@@ -1,7 +1,5 @@
 """Training and testing a recipe from beginning to end: data, trainer, steps, result."""
 
-import dataclasses
-
 from srwm.runs.devices import set_deterministic
 from srwm.runs.loop import LoopOptions
 from srwm.runs.training import Run
@@ -10,34 +8,23 @@ from srwm.supervised.loop_options import options_of
 from .bank import load_bank
 from .config import ContinualConfig
 from .evaluation import evaluate_orders
+from .measures import ContinualEvaluation
 from .trainer import ContinualTrainer
 
 
 def train(config: ContinualConfig, run: Run) -> None:
     """Train a recipe, and test its best checkpoint."""
-    set_deterministic(config.train.deterministic)
-    training, validation = (load_bank(config.tasks, split, run.data) for split in ("train", "validation"))
+    tasks, sizes = config.tasks, config.train
+    set_deterministic(sizes.deterministic)
+    training, validation = (load_bank(tasks, split, run.data) for split in ("train", "validation"))
     trainer = ContinualTrainer(config, training, validation, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
 
-    loop = run.loop(trainer, loop_options(config))
-    for step in loop:  # from the newest checkpoint to the end, or to Ctrl-C
-        trainer.train_step(step)
-        if loop.is_due:
-            numbers = loop.measure(trainer.metrics)
-            if loop.is_validation_due:
-                numbers |= trainer.validate()
-            loop.record(numbers, trainer.notice(step + 1, numbers))
+    def test() -> ContinualEvaluation:
+        bank = load_bank(tasks, "test", run.data).to(run.device)
+        return evaluate_orders(trainer.model, bank, tasks, sets=sizes.test_sets, sequences=sizes.test_episodes)
 
-    if not run.is_finished:
-        return
-    run.load_best(trainer.model)
-    tested = None
-    if run.test:
-        bank, train = load_bank(config.tasks, "test", run.data).to(run.device), config.train
-        tested = evaluate_orders(trainer.model, bank, config.tasks, sets=train.test_sets, sequences=train.test_episodes)
-    run.write_result(
-        trainer.model, memory=config.model.memory, test=None if tested is None else dataclasses.asdict(tested)
-    )
+    run.finish(trainer.model, test, memory=config.model.memory)
 
 
 def loop_options(config: ContinualConfig) -> LoopOptions:

@@ -15,9 +15,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 import srwm
 from srwm.errors import RunError
 from srwm.runs.atomic import sync_folder
+from srwm.runs.lock import hold_lock
 
 from ._shown import shown
-from .file_lock import file_lock
 
 ATTEMPTS = 4
 """How many connections in a row may fail without bringing anything new."""
@@ -85,7 +85,8 @@ def download(
     part = path.with_name(path.name + ".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with file_lock(path.with_name(f".{path.name}.lock"), f"another process is downloading {remote.file_name}"):
+        busy = busy_elsewhere(f"another process is downloading {remote.file_name}")
+        with hold_lock(path.with_name(f".{path.name}.lock"), busy):
             if path.is_file() and _is_right(path, remote):
                 return path
             with _progress(console) as progress:
@@ -96,6 +97,11 @@ def download(
     except OSError as error:
         raise RunError(f"{path} could not be written: {error.strerror or error}") from error
     return path
+
+
+def busy_elsewhere(what: str) -> RunError:
+    """What is said where another process is at it."""
+    return RunError(f"{what}; wait until it has ended, then run the command again")
 
 
 def _progress(console: Console | None) -> Progress:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -83,6 +84,23 @@ class ImageSet:
         return replace(
             self, images=self.images.to(device), starts=self.starts.to(device), counts=self.counts.to(device)
         )
+
+
+def joined(sets: Sequence[ImageSet]) -> ImageSet:
+    """The classes of several sets, one set after the other; each class is named with its set.
+
+    Raises:
+        InputError: if the images differ in shape.
+    """
+    shapes = {tuple(one.images.shape[1:]) for one in sets}
+    name = ",".join(one.name for one in sets)
+    if len(shapes) > 1:
+        raise InputError(
+            f"the images of {name} differ in shape: {sorted(shapes)}; expected one shape, channels and size"
+        )
+    names = [f"{one.name}/{each}" for one in sets for each in one.class_names]
+    counts = torch.cat([one.counts for one in sets]).tolist()
+    return ImageSet.of_counts(name, torch.cat([one.images for one in sets]), counts, names)
 
 
 def inverted(images: ImageSet) -> ImageSet:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from srwm.errors import InputError, RunError
 from srwm.runs.atomic import sync_folder, write_synced
+from srwm.runs.lock import hold_lock
 
 from .archives import read_members
-from .download import digest_of
-from .file_lock import file_lock
+from .download import busy_elsewhere, digest_of
 
 NAME = "procgen"
 """What `srwm data fetch` calls it."""
@@ -108,7 +108,7 @@ def fetch_procgen(
     try:
         downloads = folder / "downloads"
         downloads.mkdir(parents=True, exist_ok=True)
-        with file_lock(folder / ".procgen.lock", "another process is fetching ProcGen"):
+        with hold_lock(folder / ".procgen.lock", busy_elsewhere("another process is fetching ProcGen")):
             for path in [*folder.glob(".procgen-*.part"), *downloads.glob(".procgen-*.part")]:
                 shutil.rmtree(path)  # A process that was killed left it.
             archive = downloads / wheel.file_name
@@ -171,10 +171,6 @@ def _pip_arguments(wheel: Wheel) -> list[str]:
 
 def _run_pip(arguments: list[str], otherwise: str) -> None:
     """Run the pip of this Python.
-
-    Args:
-        arguments: what to tell it.
-        otherwise: what else can be done, for the sentence that says it failed.
 
     Raises:
         RunError: it failed.

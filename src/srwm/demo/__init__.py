@@ -6,6 +6,9 @@ are exact.
 
 The second tab shows a network that lives a stream without end, `stream_routes -> stream_session -> stream_learner` with
 `tasks` that follow from a seed; what is remembered of a life (`stream_history`) has a bound.
+
+`static_page` makes the same page as files that any web server can hand out: there, `in_browser/` stands in the place of
+the server, file for file, and the networks run as ONNX.
 """
 
 from .app import create_app

@@ -1,17 +1,18 @@
 """A model of streams at work, with a look at what its self-referential matrices do to themselves."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from srwm.nn import SelfReferentialLinear, SelfReferentialState, SequenceState, named_tensors
+from srwm.inspect import last_steps
+from srwm.nn import FastStep, SelfReferentialLinear, SequenceState, named_tensors
 from srwm.sequential import StreamModel
-from srwm.sequential.model import LastImage
+from srwm.supervised.last_image import LastImage
 
 
 class MatrixStep(NamedTuple):
@@ -46,20 +47,10 @@ class StreamLearner:
         return tuple(MatrixStep(torch.zeros_like(each.weight.detach()), None, None) for each in self.matrices)
 
     @contextmanager
-    def watching(self) -> Iterator[dict[SelfReferentialLinear, MatrixStep]]:
-        """Fill a dictionary with what the last step in this block did to each layer; answers stay the same."""
-        seen: dict[SelfReferentialLinear, MatrixStep] = {}
-
-        def look(matrix: nn.Module, args: Any, kwargs: Any, output: tuple[Tensor, SelfReferentialState]) -> None:
-            assert isinstance(matrix, SelfReferentialLinear)
-            seen[matrix] = _matrix_step(matrix, *args, **kwargs, after=output[1])
-
-        handles = [matrix.register_forward_hook(look, with_kwargs=True) for matrix in self.matrices]
-        try:
-            yield seen
-        finally:
-            for handle in handles:
-                handle.remove()
+    def watching(self) -> Iterator[Callable[[], tuple[MatrixStep, ...]]]:
+        """Give a function that says what the last step in this block did to each layer; answers stay the same."""
+        with last_steps(self.model.sequence) as steps:
+            yield lambda: tuple(map(_matrix_step, self.matrices, steps.values()))
 
     def state_bytes(self) -> int:
         """How much memory what was learnt takes, about."""
@@ -73,30 +64,5 @@ def learnt_norm(state: SequenceState | None) -> float:
     return math.sqrt(sum(float(tensor.double().square().sum()) for tensor in tensors))
 
 
-@torch.no_grad()
-def _matrix_step(
-    matrix: SelfReferentialLinear,
-    x: Float[Tensor, "1 1 d_in"],
-    state: SelfReferentialState | None = None,
-    *,
-    reset: Tensor | None = None,
-    after: SelfReferentialState,
-) -> MatrixStep:
-    """Compute the rates and the gates of one step of one stream again."""
-    assert x.shape[:2] == (1, 1)
-    assert reset is None
-    weight: Tensor = matrix.weight
-    if state is not None:
-        is_new = matrix.reset_every is not None and int(state.steps) > 0 and int(state.steps) % matrix.reset_every == 0
-        weight = weight if is_new else weight + state.change[0]
-    heads = x[0, 0].unflatten(-1, (matrix.num_heads, matrix.head_dim))
-    if matrix.input_activation == "softmax":
-        heads = heads.softmax(dim=-1)
-    first = sum(matrix.columns[:3])
-    rates, *gates = torch.einsum("hd,hdm->hm", heads, weight[..., first:]).split(matrix.columns[3:], dim=-1)
-    return MatrixStep(after.change[0], rates.sigmoid(), _kept(matrix, gates[0]) if gates else None)
-
-
-def _kept(matrix: SelfReferentialLinear, gates: Float[Tensor, "h g"]) -> Float[Tensor, "h g"]:
-    share = (gates + matrix.forget_bias).sigmoid()
-    return 1 - (matrix.forget_min + (matrix.forget_max - matrix.forget_min) * share)
+def _matrix_step(matrix: SelfReferentialLinear, step: FastStep) -> MatrixStep:
+    return MatrixStep(step.change[0], step.beta[0], 1 - step.forget[0] if matrix.forget_gates else None)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from srwm.errors import RunError
-from srwm.sequential.live import Answer, LiveStream
+from srwm.live import Answer, LiveStream
 
 from .bounds import Slots
 from .kept import Kept
@@ -71,10 +71,10 @@ class StreamSession:
                 self._step()
                 continue
             # What the matrices look like is asked for after the last image only.
-            with self.learner.watching() as seen:
+            with self.learner.watching() as layers:
                 self._step()
             if not self.is_dead:
-                self.layers = tuple(seen[matrix] for matrix in self.learner.matrices)
+                self.layers = layers()
 
     def set_task_length(self, images: int) -> None:
         """Say how many images classes stay for, those of the present task too."""

@@ -8,6 +8,7 @@ from .folder import check_free, load_step, write_folder
 from .formats import FORMATS, Format
 from .program import trace
 from .steps import Step, step_of
+from .watched import watched_step_of
 
 __all__ = [
     "FORMATS",
@@ -20,5 +21,6 @@ __all__ = [
     "load_step",
     "step_of",
     "trace",
+    "watched_step_of",
     "write_folder",
 ]

@@ -18,9 +18,11 @@ from srwm.sequential import StreamModel
 
 from .slots import Named, Slot, StateSlots
 
-__all__ = ["AgentStep", "FewShotStep", "SourcedStreamStep", "Step", "StreamStep", "step_of"]
+__all__ = ["AgentStep", "FewShotStep", "Outcome", "SourcedStreamStep", "Step", "StreamStep", "needs_source", "step_of"]
 
 _Model = TypeVar("_Model", bound=nn.Module)
+Outcome = tuple[Tensor | Named, ...]
+"""What comes out of a step: `*answers, state`."""
 _PIXELS = "pixels, 0 to 255, [channels, height, width]"
 
 
@@ -87,7 +89,7 @@ class FewShotStep(Step):
         )
         self.model = model
 
-    def forward(self, image: Tensor, label: Tensor, state: Named) -> tuple[Tensor, Named]:
+    def forward(self, image: Tensor, label: Tensor, state: Named) -> Outcome:
         """Answer, then learn."""
         old = self.slots.state(state, image.shape[0])
         features = self.model.features(image[:, None].float() / 255)
@@ -134,11 +136,11 @@ class StreamStep(Step):
         )
         self.model = model
 
-    def forward(self, image: Tensor, previous_label: Tensor, state: Named) -> tuple[Tensor, Named]:
+    def forward(self, image: Tensor, previous_label: Tensor, state: Named) -> Outcome:
         """Answer and learn; every source has the scale of the first."""
         return self.observe(image, previous_label, torch.zeros_like(previous_label), state)
 
-    def observe(self, image: Tensor, label: Tensor, source: Tensor, state: Named) -> tuple[Tensor, Named]:
+    def observe(self, image: Tensor, label: Tensor, source: Tensor, state: Named) -> Outcome:
         """Answer and learn."""
         images = self.model.normalise(image, source)[:, None]
         scores, new = self.model(images, label[:, None], self.slots.state(state, image.shape[0]))
@@ -159,7 +161,7 @@ class SourcedStreamStep(StreamStep):
 
     def forward(  # type: ignore[override]  # one input more
         self, image: Tensor, previous_label: Tensor, source: Tensor, state: Named
-    ) -> tuple[Tensor, Named]:
+    ) -> Outcome:
         """Answer and learn."""
         return self.observe(image, previous_label, source, state)
 
@@ -197,7 +199,7 @@ class AgentStep(Step):
         )
         self.model = agent
 
-    def forward(self, frame: Tensor, reward: Tensor, first: Tensor, state: Named) -> tuple[Tensor, Tensor, Named]:
+    def forward(self, frame: Tensor, reward: Tensor, first: Tensor, state: Named) -> Outcome:
         """Compute policy and value."""
         old = self.slots.state(state, frame.shape[0])
         output, new = self.model(frame[:, None], reward[:, None], first[:, None], old)
@@ -225,8 +227,12 @@ def step_of(model: FewShotModel | StreamModel | Agent) -> Step:
         return FewShotStep(model)
     if isinstance(model, Agent):
         return AgentStep(model)
-    one_scale = all(bool((rows == rows[:1]).all()) for rows in (model.mean, model.std))
-    return StreamStep(model) if one_scale else SourcedStreamStep(model)
+    return SourcedStreamStep(model) if needs_source(model) else StreamStep(model)
+
+
+def needs_source(model: StreamModel) -> bool:
+    """Whether a model scales each source by itself, so that it must be told of which one an image is."""
+    return not all(bool((rows == rows[:1]).all()) for rows in (model.mean, model.std))
 
 
 def _own(model: _Model) -> _Model:

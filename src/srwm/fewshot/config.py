@@ -4,16 +4,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from srwm.nn import known_memory
-from srwm.runs.config import at_least
+from srwm.runs.config import RecipeConfig, at_least
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
 
 @dataclass(frozen=True)
-class TaskConfig:
+class FewShotTaskConfig:
     """What an episode is."""
 
     source: str = "omniglot"
-    """Where the images come from: a name that `srwm data list` shows, or folder:PATH."""
+    """Where the images come from: a name that `srwm data list` shows, or folder:PATH; several with commas give their
+    classes together, at one image_size and one number of channels."""
     ways: int = 5
     """Classes of an episode."""
     shots: int = 1
@@ -85,14 +86,10 @@ class BootstrapConfig:
 
 
 @dataclass(frozen=True)
-class FewShotConfig:
+class FewShotConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights, the episodes and the dropout."""
-    task: TaskConfig = field(default_factory=TaskConfig)
+    task: FewShotTaskConfig = field(default_factory=FewShotTaskConfig)
     """What an episode is."""
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
     """Whether and how training is bootstrapped."""
@@ -104,8 +101,7 @@ class FewShotConfig:
     """How long, how much at once, and how often to look."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
+        super().__post_init__()
         if not self.bootstrap.future_shots:
             return
         if self.task.rotate_support:

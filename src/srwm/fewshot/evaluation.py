@@ -10,13 +10,13 @@ from torch import Tensor
 
 from srwm.data import ImageSet, check_enough, draw_episodes
 from srwm.runs.devices import at_once
-from srwm.supervised.network import evaluating, to_unit
+from srwm.supervised.evaluation import chunks, embed
+from srwm.supervised.network import evaluating
 from srwm.supervised.statistics import t_95
 
-from .config import TaskConfig
+from .config import FewShotTaskConfig
 from .model import FewShotModel
 
-_IMAGES_AT_ONCE = 2048
 _EPISODES_AT_ONCE = 2000
 
 
@@ -39,7 +39,7 @@ class FewShotEvaluation:
 def evaluate(
     model: FewShotModel,
     images: ImageSet,
-    task: TaskConfig,
+    task: FewShotTaskConfig,
     *,
     sets: int = 5,
     episodes: int = 16_000,
@@ -65,7 +65,7 @@ def evaluate(
         InputError: if there are too few classes or images.
     """
     check_enough(images, task.ways, task.shots, 1)
-    features = embed(model, images)
+    features = embed(model, images.images)
     correct = torch.stack(
         [
             correct_answers(model, images, features, task, episodes=episodes, seed=seed, stream=stream + index)
@@ -89,22 +89,11 @@ def summarise(correct: Float[Tensor, "sets episodes"]) -> FewShotEvaluation:
 
 
 @torch.no_grad()
-def embed(model: FewShotModel, images: ImageSet) -> Float[Tensor, "n f"]:
-    """Turn every image of a set into features, once: outside of training they do not depend on the episode."""
-    device = next(model.parameters()).device
-    _, height, width = model.image_shape
-    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
-    with evaluating(model):
-        chunks = images.images.split(together)
-        return torch.cat([model.features(to_unit(chunk.to(device))) for chunk in chunks])
-
-
-@torch.no_grad()
 def correct_answers(
     model: FewShotModel,
     images: ImageSet,
     features: Float[Tensor, "n f"],
-    task: TaskConfig,
+    task: FewShotTaskConfig,
     *,
     episodes: int,
     seed: int,
@@ -116,7 +105,7 @@ def correct_answers(
         _EPISODES_AT_ONCE, features.device, floats=(task.ways * task.shots + 1) * model.config.model.widest
     )
     with evaluating(model):
-        for step, size in enumerate(_chunks(episodes, _EPISODES_AT_ONCE)):
+        for step, size in enumerate(chunks(episodes, _EPISODES_AT_ONCE)):
             drawn = draw_episodes(
                 images,
                 torch.tensor(step, device=features.device),
@@ -137,16 +126,18 @@ def accuracy_by_shots(
     model: FewShotModel, images: ImageSet, ways: int, shots: Sequence[int], *, episodes: int, seed: int = 0
 ) -> list[float]:
     """Accuracy after 1, 2, ... labelled images of each class: how a model goes on learning beyond its training."""
-    features = embed(model, images)
+    features = embed(model, images.images)
     return [
         float(
             correct_answers(
-                model, images, features, TaskConfig(ways=ways, shots=k), episodes=episodes, seed=seed, stream=100 + k
+                model,
+                images,
+                features,
+                FewShotTaskConfig(ways=ways, shots=k),
+                episodes=episodes,
+                seed=seed,
+                stream=100 + k,
             ).mean()
         )
         for k in shots
     ]
-
-
-def _chunks(total: int, size: int) -> list[int]:
-    return [min(size, total - start) for start in range(0, total, size)]

@@ -9,18 +9,16 @@ from rich.table import Table
 
 from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.inspect.inspected import Inspected
 from srwm.runs.charts import Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 from srwm.runs.results import read_part
-from srwm.runs.training import Run
 from srwm.supervised.loop_options import MAY_CHANGE
 
 from .config import FewShotConfig
 from .evaluation import FewShotEvaluation, evaluate
-from .images import image_loader
+from .images import image_loader, source_words
 from .inspection import FewShotInspectOptions, inspect_few_shot
-from .loading import KIND, build_saved_model
+from .loading import KIND, about_model, build_saved_model
 from .model import FewShotModel
 from .recipes import RECIPES
 from .tables import evaluation_table, result_table
@@ -51,16 +49,15 @@ class FewShot(Experiment):
     """Few-shot learning."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
     evaluate_options = FewShotEvaluateOptions
     inspect_options = FewShotInspectOptions
-
-    def build(self, config: FewShotConfig, about: Mapping[str, Any]) -> FewShotModel:
-        return build_saved_model(config, about)
-
-    def train(self, config: FewShotConfig, run: Run) -> None:
-        train(config, run)
+    build = staticmethod(build_saved_model)
+    train = staticmethod(train)
+    meta = staticmethod(about_model)
+    inspect = staticmethod(inspect_few_shot)
 
     def test(self, model: FewShotModel, config: FewShotConfig, options: FewShotEvaluateOptions) -> dict[str, Any]:
         channels, size, _ = model.image_shape
@@ -109,23 +106,18 @@ class FewShot(Experiment):
 
     def card_text(self, config: FewShotConfig, result: Mapping[str, Any]) -> CardText:
         task, test = config.task, read_part(FewShotEvaluation, result["test"], "test")
+        sources = ", ".join(map(described_source, source_words(task.source)))
         interval = "" if test.interval_sets is None else f" ± {test.interval_sets:.2%} (95% over sets)"
         return CardText(
             f"A network that learns {task.ways} new classes of images from a few labelled examples of each, while it "
             "runs.",
             {
-                "data": f"{described_source(task.source)}; tested on classes it was not trained on",
+                "data": f"{sources}; tested on classes it was not trained on",
                 f"test accuracy, {task.ways}-way {task.shots}-shot": f"{test.accuracy:.2%}{interval}, "
                 f"{test.episodes:,} episodes",
             },
             "It has seen no other kind of image: on others, test it before you trust it.",
         )
-
-    def meta(self, model: FewShotModel) -> dict[str, Any]:
-        return {"image_shape": list(model.image_shape)}
-
-    def inspect(self, name: str, options: FewShotInspectOptions) -> Inspected:
-        return inspect_few_shot(name, options)
 
 
 FEW_SHOT = FewShot()

@@ -8,15 +8,14 @@ from torch import Tensor
 
 from srwm.data import ImageSet, check_enough, draw_episodes
 from srwm.errors import InputError
-from srwm.inspect import Recorder, answer_gradients
 from srwm.inspect.inspected import (
     STREAM,
     Inspected,
-    InspectedAnswer,
     InspectOptions,
     features_of,
+    look_into_questions,
     make_inspected,
-    margin,
+    record_answers,
 )
 from srwm.runs.devices import choose_device
 from srwm.supervised.network import to_unit
@@ -65,23 +64,10 @@ def inspect_few_shot(name: str, options: FewShotInspectOptions) -> Inspected:
     def scores() -> Tensor:
         return model.answer(features[:, :-1], known, features[:, -1:])[:, 0]
 
-    with torch.no_grad(), Recorder(model, **options.recorder) as recorder:
-        given = scores().argmax(dim=-1).cpu()
-    inspection = recorder.finish()
-    rows, last = inspection[0].rows, place.shape[1]
-    answers: tuple[InspectedAnswer, ...] = ()
-    gradients: dict[str, Tensor] = {}
-    if int(inspection[0].step[-1]) == last:
-        answers = tuple(
-            InspectedAnswer(at, len(inspection[0].step) - 1, int(given[row]), int(wanted[row]))
-            for at, row in enumerate(rows)
-        )
-        found = answer_gradients(model, lambda: margin(scores()))
-        gradients = {
-            record.name: found[record.name][list(rows), last - 1][:, list(record.heads)] for record in inspection
-        }
+    inspection, given = record_answers(model, options, scores)
+    looked = look_into_questions(model, inspection, given, wanted, scores, place.shape[1])
     labels = tuple(chr(ord("A") + label) if task.ways <= 26 else str(label) for label in range(task.ways))
-    words = tuple((*(labels[label] for label in support_labels[row].tolist()), "?") for row in rows)
+    words = tuple((*(labels[label] for label in support_labels[row].tolist()), "?") for row in inspection[0].rows)
     return make_inspected(
         f"{images.name}, {task.ways}-way {task.shots}-shot",
         inspection,
@@ -90,8 +76,7 @@ def inspect_few_shot(name: str, options: FewShotInspectOptions) -> Inspected:
         "label",
         labels,
         given == wanted,
-        answers,
-        gradients,
+        looked,
     )
 
 

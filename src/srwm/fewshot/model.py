@@ -12,9 +12,6 @@ from .config import FewShotConfig
 class FewShotModel(ImageLearner):
     """Learns new classes from a few labelled images while it runs (paper, section 4.1).
 
-    Each image becomes features; with the one-hot of its label beside them, they are one step of a sequence. The label
-    of a query is not known, so another word stands in its place (`ModelConfig.label_slot`).
-
     Args:
         config: the recipe; its `task.ways` and `model` say what the network is.
         in_channels: 1 for grey images, 3 for colour.
@@ -22,16 +19,14 @@ class FewShotModel(ImageLearner):
 
     Attributes:
         config: the recipe.
-        vision: images to features.
-        sequence: features and labels to scores, under the contract of `srwm.nn`.
 
     Raises:
         ValueError: if an option does not fit.
 
     Example:
-        >>> from srwm.fewshot import ModelConfig, TaskConfig
+        >>> from srwm.fewshot import ModelConfig, FewShotTaskConfig
         >>> small = ModelConfig(encoder_channels=8, hidden_size=16, num_heads=2, ff_size=16)
-        >>> model = FewShotModel(FewShotConfig(task=TaskConfig(ways=3), model=small))
+        >>> model = FewShotModel(FewShotConfig(task=FewShotTaskConfig(ways=3), model=small))
         >>> images = torch.randint(256, (5, 28, 28), dtype=torch.uint8)
         >>> state = model.learn(images[:3], torch.tensor([0, 1, 2]))
         >>> model.predict(images[3:], state).shape

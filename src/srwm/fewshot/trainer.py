@@ -9,24 +9,26 @@ from torch.nn import functional as F
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
 from srwm.runs.cuda_graph import capture
 from srwm.runs.devices import set_tf32
+from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes
 from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
 from srwm.supervised.batches import BatchesAhead
+from srwm.supervised.evaluation import embed
 from srwm.supervised.network import encoder_autocast, to_unit
 from srwm.supervised.optimizer import ScheduledAdam
-from srwm.supervised.prototypes import prototype_logits
+from srwm.supervised.prototypes import prototypical_loss
 
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
-from .evaluation import correct_answers, embed
+from .evaluation import correct_answers
 from .loading import build_model
 
 TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Streams of random numbers, kept apart."""
 
 
-class FewShotTrainer:
+class FewShotTrainer(Trainer):
     """A model in training on episodes: `train_step` is one step, from the drawing of episodes to Adam.
 
     On a GPU a step is one CUDA graph.
@@ -165,8 +167,7 @@ class FewShotTrainer:
         # An accuracy counts once for each episode, however many rotations of its support it has.
         correct = [(scores.detach().argmax(dim=-1) == wanted).float().mean() for scores in answers]
         if task.prototypical_loss:
-            logits = prototype_logits(support, known, query, task.ways)
-            loss = loss + task.prototypical_loss * F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+            loss = loss + task.prototypical_loss * prototypical_loss(support, known, query, wanted, task.ways)
         return loss, torch.stack(correct) * len(episodes.support)
 
     def _augmented(self, images: Tensor, first: int) -> Tensor:
@@ -193,7 +194,7 @@ class FewShotTrainer:
     def validate(self) -> dict[str, float]:
         """Accuracy on episodes of classes that are not trained on; always the same episodes."""
         task, train = self.config.task, self.config.train
-        features = embed(self.model, self.validation)
+        features = embed(self.model, self.validation.images)
         correct = correct_answers(
             self.model, self.validation, features, task, episodes=train.validation_episodes, seed=0, stream=VALIDATION
         )

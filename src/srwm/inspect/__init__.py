@@ -13,6 +13,7 @@
 from ._sites import find_matrices
 from .attribution import Attribution, attribute
 from .gradients import answer_gradients
+from .last_step import last_steps
 from .record import Inspection, MatrixRecord
 from .recorder import Recorder, inspect_call
 
@@ -25,4 +26,5 @@ __all__ = [
     "attribute",
     "find_matrices",
     "inspect_call",
+    "last_steps",
 ]

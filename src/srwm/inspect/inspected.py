@@ -5,24 +5,30 @@ images, answers and what each answer rests on; of any other experiment the test 
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int, UInt8
-from torch import Tensor
+from torch import Tensor, nn
 
 from srwm.errors import InputError
 
+from .gradients import answer_gradients
 from .record import Inspection
+from .recorder import Recorder
 
 STREAM = 0x1245
 """Keeps the random numbers of what is shown apart from those of training and testing."""
 
 MOST_SHOWN = 10_000
 """Episodes, questions and shots that are shown at a time: all of them stand in memory."""
+
+MOST_ANSWERS = 24
+"""Of a row with an answer at each step, the last so many are looked into."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,68 @@ def features_of(model: Any, images: Tensor) -> Tensor:
     return features
 
 
+def record_answers(
+    model: nn.Module, options: InspectOptions, scores: Callable[[], Tensor]
+) -> tuple[Inspection, Int[Tensor, "..."]]:
+    """Record a model while it scores its answers; what was seen, and the labels that it gave."""
+    with torch.no_grad(), Recorder(model, **options.recorder) as recorder:
+        given = scores().argmax(dim=-1).cpu()
+    return recorder.finish(), given
+
+
+class LookedInto(NamedTuple):
+    """Answers, and which way each lies; see `Inspected`."""
+
+    answers: tuple[InspectedAnswer, ...] = ()
+    gradients: Mapping[str, Tensor] = {}
+
+
+def look_into_questions(
+    model: nn.Module,
+    inspection: Inspection,
+    given: Int[Tensor, "b"],
+    wanted: Int[Tensor, "b"],
+    scores: Callable[[], Float[Tensor, "b ways"]],
+    steps: int,
+) -> LookedInto:
+    """Look into the answer that each recorded row ends with, if its last of so many steps was recorded."""
+    rows, last = inspection[0].rows, len(inspection[0].step) - 1
+    if int(inspection[0].step[-1]) != steps:
+        return LookedInto()
+    found = answer_gradients(model, lambda: margin(scores()))
+    return LookedInto(
+        tuple(InspectedAnswer(at, last, int(given[row]), int(wanted[row])) for at, row in enumerate(rows)),
+        {record.name: found[record.name][list(rows), -1][:, list(record.heads)] for record in inspection},
+    )
+
+
+def look_along_row(
+    model: nn.Module,
+    inspection: Inspection,
+    given: Int[Tensor, "b t"],
+    wanted: Int[Tensor, "b t"],
+    scores: Callable[[int, int], Float[Tensor, "1 steps ways"]],
+) -> LookedInto:
+    """Look into the last answers of the first recorded row, one at each recorded step."""
+    places, row = list(enumerate(inspection[0].step.tolist()))[-MOST_ANSWERS:], inspection[0].rows[0]
+    gradients: dict[str, list[Tensor]] = {record.name: [] for record in inspection}
+    for _, step in places:
+        # Up to this step only: later ones cannot matter, and cost time.
+        found = answer_gradients(model, functools.partial(_margin_at_end, scores, row, step))
+        for record in inspection:
+            gradients[record.name].append(found[record.name][0, step - 1, list(record.heads)])
+    return LookedInto(
+        tuple(
+            InspectedAnswer(0, place, int(given[row, step - 1]), int(wanted[row, step - 1])) for place, step in places
+        ),
+        {name: torch.stack(each) for name, each in gradients.items()},
+    )
+
+
+def _margin_at_end(scores: Callable[[int, int], Tensor], row: int, steps: int) -> Tensor:
+    return margin(scores(row, steps)[:, -1])
+
+
 def make_inspected(
     title: str,
     inspection: Inspection,
@@ -125,8 +193,7 @@ def make_inspected(
     told: str,
     labels: tuple[str, ...],
     correct: Tensor,
-    answers: tuple[InspectedAnswer, ...],
-    gradients: dict[str, Tensor],
+    looked: LookedInto,
     states: Tensor | None = None,
 ) -> Inspected:
     """Keep of images, words and states those of the recorded rows and steps."""
@@ -141,7 +208,6 @@ def make_inspected(
         labels,
         int(correct.sum()),
         correct.numel(),
-        answers,
-        gradients,
+        *looked,
         None if states is None else states[list(record.rows)][:, shown],
     )

@@ -4,7 +4,6 @@ import functools
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -92,9 +91,7 @@ class Recorder:
             self._handles.append(listen(site, functools.partial(self._take, site)))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from srwm.nn import Memory
-from srwm.runs.config import at_least
+from srwm.runs.config import RecipeConfig, at_least, below_one, positive_or_none
 
 FILE = "file:"
 """What the name of a task begins with that lies in a file."""
@@ -98,8 +98,7 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         at_least(1, hidden_size=self.hidden_size, num_layers=self.num_layers, num_heads=self.num_heads)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout={self.dropout}; expected 0 or more and less than 1")
+        below_one(dropout=self.dropout)
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,8 @@ class WarmupAdamConfig:
             decay_steps=self.decay_steps,
             eps=self.eps,
         )
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
-        if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError(f"clip_norm={self.clip_norm}; expected more than 0, or none")
+        below_one(beta1=self.beta1, beta2=self.beta2)
+        positive_or_none(clip_norm=self.clip_norm)
 
     def rate(self, step: int, total_steps: int) -> float:
         """The learning rate of a step, counted from 0."""
@@ -167,13 +163,9 @@ class LanguagesTrainConfig:
 
 
 @dataclass(frozen=True)
-class LanguagesConfig:
+class LanguagesConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights, the sequences and the dropout."""
     task: TaskConfig = field(default_factory=TaskConfig)
     """What is asked, and at which lengths."""
     model: NetworkConfig = field(default_factory=NetworkConfig)
@@ -182,10 +174,6 @@ class LanguagesConfig:
     """Adam and its learning rate."""
     train: LanguagesTrainConfig = field(default_factory=LanguagesTrainConfig)
     """How long, how much at once, and how often to look."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
 
 
 def read_range(text: str) -> tuple[int, int]:

@@ -4,7 +4,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from srwm.errors import InputError
 from srwm.nn import SequenceModel, SequenceState
 
 from .config import LanguagesConfig
@@ -67,15 +66,3 @@ class StateTracker(nn.Module):
         one_hot = (symbols[..., None] == names).to(next(self.parameters()).dtype)
         scores, state = self.sequence(one_hot, state)
         return scores, state
-
-
-def build_network(config: LanguagesConfig) -> StateTracker:
-    """Make the network of a recipe.
-
-    Raises:
-        InputError: if an option does not fit.
-    """
-    try:
-        return StateTracker(config)
-    except ValueError as error:
-        raise InputError(f"the model cannot be built: {error}") from error

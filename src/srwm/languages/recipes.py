@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from srwm.runs.recipes import find_recipe
+from srwm.runs.recipes import recipe_finder
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
 
 from .config import CurriculumConfig, LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig, WarmupAdamConfig
@@ -32,15 +32,6 @@ class LanguagesRecipe:
     def paper(self) -> float | None:
         """What the paper reports, in percent: the mean over its two ranges of lengths."""
         return sum(self.figures.values()) / len(self.figures) if self.figures else None
-
-
-def recipe(name: str) -> LanguagesRecipe:
-    """Look up a recipe.
-
-    Raises:
-        InputError: if there is none of this name, with the nearest one.
-    """
-    return find_recipe(name, RECIPES)
 
 
 _MEMORIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -153,3 +144,6 @@ def _network(memory: Mapping[str, Any], task: Mapping[str, Any], further: Mappin
 
 RECIPES: dict[str, LanguagesRecipe] = _recipes()
 """All recipes of languages by name."""
+
+recipe = recipe_finder(RECIPES)
+"""Look up a recipe by its name; see `srwm.runs.recipes.find_recipe`."""

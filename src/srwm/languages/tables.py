@@ -6,6 +6,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from srwm.runs.generic_results import run_table
 from srwm.runs.results import read_part
 
 from .evaluation import LanguagesEvaluation
@@ -19,21 +20,9 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
         result: the content of `result.json`.
         figures: what the paper measured; empty if it did not.
     """
-    title = f"{result['recipe']}, seed {result['seed']}"
-    about = {
-        "steps": f"{result['step']:,}",
-        "parameters": f"{result['parameters']:,}",
-        "seconds": f"{result['seconds']:,.0f}",
-    }
-    if result["test"] is not None:
-        table = evaluation_table(title, read_evaluation(result["test"]), figures)
-        table.caption = "; ".join(f"{name} {value}" for name, value in about.items())
-        return table
-    table = Table("measure", title=escape(title))
-    table.add_column("value", justify="right")
-    for name, value in about.items():
-        table.add_row(name, value)
-    return table
+    return run_table(
+        result, lambda title: evaluation_table(title, read_evaluation(result["test"]), figures), validated=False
+    )
 
 
 def evaluation_table(title: str, tested: LanguagesEvaluation, figures: Figures) -> Table:

@@ -11,13 +11,15 @@ from srwm.runs.adam import adam_state
 from srwm.runs.cuda_graph import capture
 from srwm.runs.devices import set_tf32
 from srwm.runs.gradient_watch import GradientWatch
+from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes, average_gradients
 from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 
 from .config import LanguagesConfig
 from .curriculum import Curriculum
 from .evaluation import TRAINING
-from .network import StateTracker, build_network
+from .loading import build_network
+from .network import StateTracker
 from .registry import find_task
 from .tasks import IGNORED, Sequences, draw_batch, lengths_between
 
@@ -25,7 +27,7 @@ AHEAD = 64
 """Steps whose sequences are drawn at once: a few larger operations instead of many small ones."""
 
 
-class LanguagesTrainer:
+class LanguagesTrainer(Trainer):
     """Trains a network to answer at every position; see `srwm.runs.loop.Checkpointed`.
 
     On a GPU the step is one CUDA graph; sequences are then filled up to the longest of the training, so that all steps

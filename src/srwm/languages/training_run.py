@@ -1,13 +1,11 @@
 """Training and testing a recipe from beginning to end: trainer, steps, result."""
 
-import dataclasses
-
 from srwm.runs.devices import set_deterministic
 from srwm.runs.loop import LoopOptions
 from srwm.runs.training import Run
 
 from .config import LanguagesConfig
-from .evaluation import evaluate
+from .evaluation import LanguagesEvaluation, evaluate
 from .registry import find_task
 from .trainer import LanguagesTrainer
 
@@ -19,30 +17,13 @@ def train(config: LanguagesConfig, run: Run) -> None:
     """Train a recipe, and test its last weights."""
     set_deterministic(config.train.deterministic)
     trainer = LanguagesTrainer(config, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
 
-    loop = run.loop(trainer, loop_options(config))
-    for step in loop:  # from the newest checkpoint to the end, or to Ctrl-C
-        trainer.train_step(step)
-        if loop.is_due:
-            loop.record(loop.measure(trainer.metrics))
+    def test() -> LanguagesEvaluation:
+        task, lengths = find_task(config.task, test=True), config.task.test_lengths
+        return evaluate(trainer.model, task, lengths, sequences=config.train.test_sequences, device=run.device)
 
-    if not run.is_finished:
-        return
-    run.load_best(trainer.model)
-    tested = None
-    if run.test:
-        task, lengths, sequences = (
-            find_task(config.task, test=True),
-            config.task.test_lengths,
-            config.train.test_sequences,
-        )
-        tested = evaluate(trainer.model, task, lengths, sequences=sequences, device=run.device)
-    run.write_result(
-        trainer.model,
-        memory=config.model.memory,
-        task=config.task.name,
-        test=None if tested is None else dataclasses.asdict(tested),
-    )
+    run.finish(trainer.model, test, memory=config.model.memory, task=config.task.name)
 
 
 def loop_options(config: LanguagesConfig) -> LoopOptions:

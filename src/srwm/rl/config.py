@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srwm.nn import Memory, known_memory
-from srwm.runs.config import at_least
+from srwm.runs.config import RecipeConfig, at_least, below_one, positive_or_none
 
 from .staggered import RolloutSchedule
 
@@ -110,10 +110,8 @@ class RMSpropConfig:
 
     def __post_init__(self) -> None:
         at_least(0, learning_rate=self.learning_rate, eps=self.eps)
-        if not 0 <= self.alpha < 1:
-            raise ValueError(f"alpha: expected 0 or more and less than 1, got {self.alpha}")
-        if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError(f"clip_norm: expected more than 0 or none, got {self.clip_norm}")
+        below_one(alpha=self.alpha)
+        positive_or_none(clip_norm=self.clip_norm)
 
 
 @dataclass(frozen=True)
@@ -163,13 +161,9 @@ class RLTrainConfig:
 
 
 @dataclass(frozen=True)
-class RLConfig:
+class RLConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights, the games and the actions."""
     games: GamesConfig = field(default_factory=GamesConfig)
     """What is played."""
     agent: AgentConfig = field(default_factory=AgentConfig)

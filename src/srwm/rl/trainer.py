@@ -10,6 +10,7 @@ from torch import Tensor
 from srwm.data.random import random_bits, stream_key
 from srwm.errors import InputError
 from srwm.runs.devices import load_rng_tensors, rng_tensors, set_tf32
+from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes, average_numbers, gather_tensors
 from srwm.runs.tensor_file import restore_group
 
@@ -27,19 +28,13 @@ _ORDER_STREAM = 1 << 33
 _LOW_ENTROPY = 0.01
 
 
-class RLTrainer:
+class RLTrainer(Trainer):
     """A training of one agent; see `srwm.runs.loop.Trainer`. A step of the loop is an iteration.
 
     With each phase of an iteration some unrolls end, and the agent learns from each once. With `overlap` it learns from
     those of the phase before while it acts, so that the two share the GPU. Where a checkpoint is due it also learns
     from what has just ended, and unrolls that have not ended are given up, so that none need be saved. Which weights
-    act when never depends on timing.
-
-    Args:
-        config: the recipe.
-        device: where to train.
-        processes: this process among those of a `torchrun`.
-        make_envs: makes the environments of an actor; None for ProcGen.
+    act when never depends on timing. `make_envs` makes the environments of an actor; None for ProcGen.
 
     Raises:
         InputError: if something does not fit together, or ProcGen is not there.

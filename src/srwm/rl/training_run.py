@@ -28,28 +28,20 @@ MAY_CHANGE = (
 def train(config: RLConfig, run: Run) -> None:
     """Train an agent, and test its last weights on the levels that it was trained on and on those it has never seen."""
     set_deterministic(config.train.deterministic)
-    splits = level_splits(config)
+    splits, games = level_splits(config), config.games
     with contextlib.closing(RLTrainer(config, run.device, run.processes)) as trainer:
-        loop = run.loop(trainer, loop_options(config))
-        for iteration in loop:  # from the newest checkpoint to the end, or to Ctrl-C
-            trainer.train_step(iteration)
-            if loop.is_due:
-                numbers = loop.measure(trainer.metrics)
-                loop.record(numbers, trainer.notice(iteration + 1, numbers))
+        run.steps(trainer, loop_options(config))
 
-        if not run.is_finished:
-            return
-        run.load_best(trainer.model)
-        tested = None
-        if run.test:
-            games, levels = config.games, levels_to_test(config, splits)
-            tested = evaluate(trainer.model, games.names, games.distribution, levels, console=run.console)
-        run.write_result(
+        def test() -> dict[str, Any]:
+            levels = levels_to_test(config, splits)
+            return to_json(evaluate(trainer.model, games.names, games.distribution, levels, console=run.console))
+
+        run.finish(
             trainer.model,
+            test,
             memory=config.agent.memory,
             frames=config.iterations * config.schedule.frames_per_iteration,
-            num_envs=config.games.num_envs,
-            test=None if tested is None else to_json(tested),
+            num_envs=games.num_envs,
         )
 
 

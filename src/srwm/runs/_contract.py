@@ -1,6 +1,7 @@
 """What the training loop is asked for, what it asks of a training, and how it ended."""
 
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,26 @@ class Checkpointed(Protocol):
         Raises:
             InputError: if they belong to another model.
         """
+
+
+class Trainer(Checkpointed):
+    """A network in training, step by step; see `srwm.runs.training.Run.steps`."""
+
+    @abstractmethod
+    def train_step(self, step: int) -> None:
+        """Do one step; on a GPU it may still be under way afterwards."""
+
+    @abstractmethod
+    def metrics(self) -> dict[str, float]:
+        """Means since the last call, named like "train/loss"; waits for the device."""
+
+    def validate(self) -> dict[str, float]:
+        """What a validation measures; not asked for where `LoopOptions.score` is None."""
+        return {}
+
+    def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
+        """What a person should know after a line of metrics, such as a plateau at chance level."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
@@ -46,13 +45,7 @@ class Status:
 
 
 class Display:
-    """Shows a status on a console while it is entered.
-
-    Args:
-        status: what is shown.
-        console: where.
-        is_stopping: whether the run has been asked to stop; the bar then says so.
-    """
+    """Shows a status on a console while it is entered."""
 
     def __init__(self, status: Status, console: Console, is_stopping: Callable[[], bool]) -> None:
         self._status, self._console = status, console
@@ -69,9 +62,7 @@ class Display:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
         if self._status.step > self._status.first_step:

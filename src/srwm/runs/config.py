@@ -19,12 +19,24 @@ from srwm.errors import InputError
 from ._values import build, choices_of, dataclass_in, field_types, is_dictionary, parse_text, type_name
 from .suggestions import did_you_mean
 
-__all__ = ["REQUIRED", "Field", "at_least", "describe", "field_texts", "from_json", "override", "to_json"]
-
 T = TypeVar("T")
 
 REQUIRED = dataclasses.MISSING
 """Stands in the place of a default where a field has none."""
+
+
+@dataclass(frozen=True)
+class RecipeConfig:
+    """What the configurations of all experiments begin with."""
+
+    recipe: str = "custom"
+    """Name of the recipe that this came from."""
+    seed: int = 0
+    """Seed of everything that is random: the weights, what is drawn, the dropout."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**62:
+            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
 
 
 @dataclass(frozen=True)
@@ -61,10 +73,6 @@ def from_json(cls: type[T], values: Mapping[str, Any]) -> T:
     A key that is missing takes the field's default, so that a run of an earlier version, which did not know the field,
     still opens; a field without default must be there.
 
-    Args:
-        cls: the dataclass.
-        values: what `to_json` gave.
-
     Raises:
         InputError: if a key is unknown or missing, a value has the wrong type, or the dataclass refuses the values.
     """
@@ -89,6 +97,14 @@ def override(config: T, assignments: Sequence[str]) -> T:
             raise InputError(f"{assignment!r} sets nothing; write name=value")
         _assign(type(config), values, name.strip(), text.strip())
     return from_json(type(config), values)
+
+
+def with_parts(config: T, **parts: Any) -> T:
+    """Change single values of the parts of a configuration: `with_parts(base, model={"memory": "lstm"})`."""
+    found: Any = config
+    changed = {name: dataclasses.replace(getattr(found, name), **values) for name, values in parts.items()}
+    made: T = dataclasses.replace(found, **changed)
+    return made
 
 
 def describe(config: Any) -> list[Field]:
@@ -197,3 +213,17 @@ def at_least(least: int, **values: int | float) -> None:
     for name, value in values.items():
         if value < least:
             raise ValueError(f"{name}={value}; expected at least {least}")
+
+
+def below_one(**values: float) -> None:
+    """Refuse values of a configuration that are no shares below 1."""
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise ValueError(f"{name}={value}; expected 0 or more and less than 1")
+
+
+def positive_or_none(**values: float | None) -> None:
+    """Refuse values of a configuration that are there and not above 0."""
+    for name, value in values.items():
+        if value is not None and value <= 0:
+            raise ValueError(f"{name}={value}; expected more than 0, or none")

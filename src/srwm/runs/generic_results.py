@@ -1,6 +1,6 @@
 """The results of any experiment: the numbers of its test as figures, curves and tables, without a word of its own."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape
@@ -9,7 +9,7 @@ from rich.table import Table
 from .charts import Chart, Line, Measure
 from .recipes import Recipe
 
-__all__ = ["generic_charts", "generic_measures", "generic_table"]
+__all__ = ["generic_charts", "generic_measures", "generic_table", "run_table"]
 
 
 def generic_measures(result: Mapping[str, Any], recipe: Recipe | None) -> list[Measure]:
@@ -45,13 +45,7 @@ def generic_charts(result: Mapping[str, Any]) -> list[Chart]:
 
 
 def generic_table(title: str, measures: Sequence[Measure], about: Mapping[str, str]) -> Table:
-    """Figures one below the other, the paper's beside ours where there is one.
-
-    Args:
-        title: stands above.
-        measures: the figures.
-        about: further lines, by name.
-    """
+    """Figures one below the other, the paper's beside ours where there is one."""
     table = Table("measure", title=escape(title))
     table.add_column("value", justify="right")
     has_paper = any(each.paper is not None for each in measures)
@@ -62,6 +56,29 @@ def generic_table(title: str, measures: Sequence[Measure], about: Mapping[str, s
         table.add_row(each.name, str(each), *([paper] if has_paper else []))
     for name, value in about.items():
         table.add_row(name, value)
+    return table
+
+
+def run_table(result: Mapping[str, Any], tested: Callable[[str], Table], *, validated: bool = True) -> Table:
+    """The table of the test of a run, with what else is known of the run below; without a test, that alone.
+
+    Args:
+        result: the content of `result.json`.
+        tested: makes the table of the test, from its title.
+        validated: whether such runs have validations.
+    """
+    title = f"{result['recipe']}, seed {result['seed']}"
+    score = "-" if result["score"] is None else f"{result['score']:.1%} at step {result['score_step']:,}"
+    about = {
+        **({"best validation accuracy": score} if validated else {}),
+        "steps": f"{result['step']:,}",
+        "parameters": f"{result['parameters']:,}",
+        "seconds": f"{result['seconds']:,.0f}",
+    }
+    if result["test"] is None:
+        return generic_table(title, [], about)
+    table = tested(title)
+    table.caption = "; ".join(f"{name} {value}" for name, value in about.items())
     return table
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
-from ._contract import Checkpointed, LoopOptions, LoopResult
+from ._contract import Checkpointed, LoopOptions, LoopResult, Trainer
 from ._progress import Display, Status
 from ._tensorboard import Scalars
 from .checkpoint import Checkpoint, checkpoint_folders, latest_checkpoint, prune, save_checkpoint
@@ -29,7 +29,7 @@ from .run_folder import RunFolder
 from .stop_signal import StopSignal
 from .suggestions import did_you_mean
 
-__all__ = ["Checkpointed", "LoopOptions", "LoopResult", "TrainingLoop", "check_steps"]
+__all__ = ["Checkpointed", "LoopOptions", "LoopResult", "Trainer", "TrainingLoop", "check_steps"]
 
 _RNG_OF = "rng-"
 """With a process's number behind it, the group of its random states; that of the main process is "rng"."""

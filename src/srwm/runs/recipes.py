@@ -1,6 +1,7 @@
 """Recipes of any kind: named configurations, looked up by name and shown as tables."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -12,7 +13,7 @@ from srwm.errors import InputError
 from .config import describe
 from .suggestions import did_you_mean
 
-__all__ = ["NamedRecipe", "Recipe", "find_recipe", "recipe_table", "recipes_table", "shown_value"]
+__all__ = ["NamedRecipe", "Recipe", "find_recipe", "recipe_finder", "recipe_table", "recipes_table", "shown_value"]
 
 
 @runtime_checkable
@@ -57,6 +58,11 @@ def find_recipe(name: str, recipes: Mapping[str, R]) -> R:
     if name not in recipes:
         raise InputError(f"there is no recipe {name!r}{did_you_mean(name, recipes)}; `srwm recipes` lists them")
     return recipes[name]
+
+
+def recipe_finder(recipes: Mapping[str, R]) -> Callable[[str], R]:
+    """A function that looks up a recipe of these by its name; see `find_recipe`."""
+    return functools.partial(find_recipe, recipes=recipes)
 
 
 def recipes_table(recipes: Mapping[str, Recipe]) -> Table:

@@ -10,8 +10,6 @@ result.json      the results of the run, once it has ended
 """
 
 import contextlib
-import fcntl
-import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from srwm.errors import InputError
 from .atomic import failures_as_sentences, unreadable_as_sentence, write_atomically
 from .config import from_json, to_json
 from .json_objects import json_bytes, read_object
+from .lock import hold_lock
 from .results import read_result
 from .suggestions import did_you_mean
 
@@ -32,8 +31,6 @@ FORMAT = 1
 """Number of the newest format of `config.json`; every number up to it can be read."""
 
 _CONFIG = "config.json"
-
-_log = logging.getLogger(__name__)
 
 
 class RunFolder:
@@ -80,10 +77,6 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path, *, kind: str | None = None) -> "RunFolder":
         """Open the folder of a run.
-
-        Args:
-            path: the folder.
-            kind: what it must hold; None for anything.
 
         Raises:
             InputError: if it holds no run, one of another kind, or one of a newer version.
@@ -213,18 +206,9 @@ class RunFolder:
         Raises:
             InputError: if another process holds it.
         """
-        with failures_as_sentences(self.path):
-            descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"another process is training in {self.path}; wait for it, or stop it first") from None
-            except OSError as error:
-                _log.warning("%s cannot be locked (%s); see that no other process trains in it", self.path, error)
+        busy = InputError(f"another process is training in {self.path}; wait for it, or stop it first")
+        with hold_lock(self.path, busy):
             yield
-        finally:
-            os.close(descriptor)
 
     @contextlib.contextmanager
     def _locked_for_writing(self, hold: contextlib.ExitStack | None) -> Iterator[None]:

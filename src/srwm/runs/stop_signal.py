@@ -2,14 +2,14 @@
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignal:
-    """While it is entered, the first signal sets `requested` and a second Ctrl-C raises `KeyboardInterrupt`.
+    """While it is entered, signals are counted, and a second Ctrl-C raises `KeyboardInterrupt`.
 
     Outside the main thread, where signals cannot be caught, it does nothing.
 
@@ -19,7 +19,7 @@ class StopSignal:
     """
 
     def __init__(self, *, at_once: bool = True) -> None:
-        self.requested = False
+        self.requested, self.count = False, 0
         self._at_once = at_once
         self._before: dict[signal.Signals, Any] = {}
 
@@ -28,13 +28,11 @@ class StopSignal:
             self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested and self._at_once and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.requested = True
+        self.requested, self.count = True, self.count + 1

@@ -18,7 +18,7 @@ from .atomic import failures_as_sentences
 from .checkpoint import best_checkpoint
 from .config import to_json
 from .devices import choose_device, full_memory_as_sentence, hardware
-from .loop import Checkpointed, LoopOptions, LoopResult, TrainingLoop, check_steps
+from .loop import Checkpointed, LoopOptions, LoopResult, Trainer, TrainingLoop, check_steps
 from .metrics import read_metrics
 from .model_files import load_weights
 from .processes import Processes, run_on_main, start_processes, stop_processes
@@ -138,6 +138,33 @@ class Run:
     def is_finished(self) -> bool:
         """Whether the run has come to its end, and this process is the main one: the result is to be written."""
         return not self.result.interrupted and self.processes.is_main
+
+    def steps(self, trainer: Trainer, options: LoopOptions, *, meta: Mapping[str, Any] | None = None) -> None:
+        """Do all steps of a training, with the metrics, validations and checkpoints that are due; see `loop`."""
+        loop = self.loop(trainer, options, meta=meta)
+        for step in loop:  # from the newest checkpoint to the end, or to Ctrl-C
+            trainer.train_step(step)
+            if loop.is_due:
+                numbers = loop.measure(trainer.metrics)
+                if loop.is_validation_due:
+                    numbers |= trainer.validate()
+                loop.record(numbers, trainer.notice(step + 1, numbers))
+
+    def finish(self, model: nn.Module, test: Callable[[], Any], **own: Any) -> None:
+        """Test the best weights of a run that has come to its end, and write its result; see `write_result`.
+
+        Args:
+            model: the network, to which the weights of the best checkpoint are given.
+            test: gives what was measured, as a dataclass or as JSON values; not called where no test is wanted.
+            own: what the result says besides.
+        """
+        if not self.is_finished:
+            return
+        self.load_best(model)
+        tested = test() if self.test else None
+        if tested is not None and not isinstance(tested, Mapping):
+            tested = dataclasses.asdict(tested)
+        self.write_result(model, **own, test=tested)
 
     def load_best(self, model: nn.Module) -> None:
         """Put the weights of the best checkpoint into a model, or of the newest one where there was no validation."""

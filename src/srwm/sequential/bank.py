@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from srwm.data import ImageSet, check_enough, inverted, load_images
 from srwm.data.load import Split
-from srwm.errors import InputError
+from srwm.supervised.bank import ImageBank, source_names
 
 from .config import Normalise, StreamConfig
 
@@ -46,23 +46,15 @@ AUTHORS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Bank:
-    """One split of all sources, ready for drawing streams."""
+class Bank(ImageBank):
+    """One split of all sources, ready for drawing streams; a source that is listed twice is one set."""
 
-    names: tuple[str, ...]
-    """What each set of images is called; a source that is listed twice is one set."""
-    images: UInt8[Tensor, "n c h w"]
-    """All images, set by set."""
-    classes: tuple[ImageSet, ...]
-    """The classes of each set: image sets without pixels, whose places count from the start of the set."""
-    firsts: tuple[int, ...]
-    """Where the images of each set begin."""
-    segments: tuple[int, ...]
+    segments: tuple[int, ...] = ()
     """The set of each source, in the order in which the sources are listed."""
 
     @classmethod
     def of_sets(cls, names: Sequence[str], sets: Sequence[ImageSet], segments: Sequence[int] | None = None) -> "Bank":
-        """Put image sets together.
+        """Put image sets together; see `ImageBank.of_sets`.
 
         Args:
             names: what each set is called.
@@ -72,21 +64,7 @@ class Bank:
         Raises:
             InputError: if the images differ in shape.
         """
-        shapes = {tuple(one.images.shape[1:]) for one in sets}
-        if len(shapes) > 1:
-            raise InputError(f"the images of {', '.join(names)} differ in shape: {sorted(shapes)}; expected one shape")
-        counts = torch.tensor([0] + [len(one.images) for one in sets]).cumsum(0).tolist()
-        return cls(
-            names=tuple(names),
-            images=torch.cat([one.images for one in sets]) if len(sets) > 1 else sets[0].images,
-            classes=tuple(replace(one, images=one.images.new_empty(len(one.images), 0, 0, 0)) for one in sets),
-            firsts=tuple(counts[:-1]),
-            segments=tuple(range(len(sets)) if segments is None else segments),
-        )
-
-    def to(self, device: torch.device | str) -> "Bank":
-        """Give the same bank on a device."""
-        return replace(self, images=self.images.to(device), classes=tuple(one.to(device) for one in self.classes))
+        return replace(super().of_sets(names, sets), segments=tuple(range(len(sets)) if segments is None else segments))
 
     def set_of_image(self) -> Int[Tensor, "n"]:
         """The number of the set that each image belongs to."""
@@ -129,22 +107,12 @@ def distinct_sources(stream: StreamConfig) -> list[str]:
 
 
 def set_names(stream: StreamConfig) -> tuple[str, ...]:
-    """What the distinct sources are called in metrics and tables: the word itself, or the name of a folder."""
-    names: list[str] = []
-    for word in distinct_sources(stream):
-        name = Path(word.partition(":")[2]).name if ":" in word else word
-        # Two folders may have the same name.
-        names.append(name if name not in names else f"{name}-{len(names)}")
-    return tuple(names)
+    """What the distinct sources are called in metrics and tables."""
+    return source_names(distinct_sources(stream))
 
 
 def statistics(stream: StreamConfig, training: Bank) -> tuple[Float[Tensor, "sets c"], Float[Tensor, "sets c"]]:
-    """Mean and deviation of the pixels, by which the images of each set are brought to one scale.
-
-    Args:
-        stream: says by which statistics.
-        training: the training images; others may not be looked at.
-    """
+    """Mean and deviation of the pixels of training images, by which those of each set are brought to one scale."""
     counts = [len(one.images) for one in training.classes]
     sets = training.images.split(counts)
     if stream.normalise == "common":

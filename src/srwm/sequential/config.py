@@ -4,17 +4,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from srwm.runs.config import at_least
-from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
-
-Order = Literal["alternating", "random", "fixed"]
-"""Which source comes first: each in turn, batch by batch (the paper); a random order for each batch (the authors'
-code); or always as listed."""
+from srwm.runs.config import RecipeConfig, at_least
+from srwm.supervised.config import ModelConfig, OptimizerConfig, Order, TrainConfig, check_sources
 
 Normalise = Literal["authors", "own", "common"]
 """How pixels are brought to one scale; see `srwm.sequential.bank`."""
-
-MOST_SOURCES = 32
 
 
 @dataclass(frozen=True)
@@ -55,22 +49,14 @@ class StreamConfig:
     "common", by one mean and deviation of all sources together, so that nobody need say where an image comes from."""
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.sources) <= MOST_SOURCES:
-            raise ValueError(f"sources has {len(self.sources)} names; expected 1 to {MOST_SOURCES}")
+        check_sources(self.sources, self.horizontal_flip, self.channels)
         at_least(1, ways=self.ways, per_class=self.per_class, image_size=self.image_size)
         at_least(0, max_trim=self.max_trim, prototypical_loss=self.prototypical_loss, augment=self.augment)
-        strange = [name for name in self.horizontal_flip if name not in self.sources]
-        if strange:
-            raise ValueError(
-                f"horizontal_flip names {strange[0]!r}, which is none of the sources {', '.join(self.sources)}"
-            )
         if self.max_trim >= self.segment_length:
             raise ValueError(
                 f"max_trim={self.max_trim} could leave nothing of a segment of {self.ways} x {self.per_class} images; "
                 f"expected at most {self.segment_length - 1}"
             )
-        if self.channels not in (1, 3):
-            raise ValueError(f"channels={self.channels}; expected 1 (grey) or 3 (colours)")
 
     @property
     def segment_length(self) -> int:
@@ -119,13 +105,9 @@ class StreamTrainConfig(TrainConfig):
 
 
 @dataclass(frozen=True)
-class SequentialConfig:
+class SequentialConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights, the streams and the dropout."""
     stream: StreamConfig = field(default_factory=StreamConfig)
     """What a stream is."""
     model: ModelConfig = field(default_factory=lambda: ModelConfig(encoder_channels=32, num_layers=3, ff_size=256))
@@ -134,10 +116,6 @@ class SequentialConfig:
     """Adam and its learning rate."""
     train: StreamTrainConfig = field(default_factory=StreamTrainConfig)
     """How long, how much at once, and how often to look."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
 
     @property
     def trained_length(self) -> float:

@@ -1,7 +1,7 @@
 """The standard test: streams of classes that were never trained on, in every order, without trimming."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from srwm.runs.devices import at_once
+from srwm.supervised.evaluation import chunks, images_at_once
 from srwm.supervised.network import evaluating
 from srwm.supervised.statistics import Measured
 
@@ -21,7 +22,6 @@ from .streams import Streams, draw_streams, rotations
 TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Numbers that keep the random streams apart; each test set takes a further one."""
 
-_IMAGES_AT_ONCE = 2048
 _STREAMS_AT_ONCE = 256
 
 
@@ -134,8 +134,7 @@ def evaluate(
 def embed(model: StreamModel, bank: Bank) -> Float[Tensor, "n f"]:
     """Turn every image of a bank into features, once: outside of training they do not depend on the stream."""
     device = model.mean.device
-    _, height, width = model.image_shape
-    together = at_once(_IMAGES_AT_ONCE, device, floats=model.config.model.encoder_channels * height * width)
+    together = images_at_once(model, device)
     with evaluating(model):
         return torch.cat(
             [
@@ -159,7 +158,7 @@ def answers(
     """Draw streams of one order, without trimming, and say where the model's best guess is right."""
     parts = []
     with evaluating(model):
-        for step, size in enumerate(_chunks(streams, _STREAMS_AT_ONCE)):
+        for step, size in enumerate(chunks(streams, _STREAMS_AT_ONCE)):
             drawn = draw_streams(
                 bank,
                 torch.tensor(step, device=features.device),
@@ -210,7 +209,3 @@ def _measured(values: Tensor) -> Measured:
     number = len(values)
     interval = 1.96 * float(values.std()) / math.sqrt(number) if number > 1 else None
     return Measured(float(values.mean()), interval)
-
-
-def _chunks(total: int, size: int) -> Iterator[int]:
-    return (min(size, total - start) for start in range(0, total, size))

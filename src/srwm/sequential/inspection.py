@@ -1,29 +1,22 @@
 """A model of streams at work, for `srwm inspect`."""
 
-import functools
-
 import torch
 from torch import Tensor
 
-from srwm.inspect import Recorder, answer_gradients
 from srwm.inspect.inspected import (
     STREAM,
     Inspected,
-    InspectedAnswer,
     InspectOptions,
     features_of,
+    look_along_row,
     make_inspected,
-    margin,
+    record_answers,
 )
 from srwm.runs.devices import choose_device
 
 from .bank import load_bank
 from .loading import load_stream_model
-from .model import StreamModel
 from .streams import draw_streams
-
-MOST_ANSWERS = 24
-"""Of a stream, the last so many answers are looked into."""
 
 
 def inspect_stream(name: str, options: InspectOptions) -> Inspected:
@@ -46,22 +39,16 @@ def inspect_stream(name: str, options: InspectOptions) -> Inspected:
     normal = model.normalise(pixels.to(device), drawn.source.to(device))
     features = features_of(model, normal)
 
-    with torch.no_grad(), Recorder(model, **options.recorder) as recorder:
-        given = model.answer(features, previous)[0].argmax(dim=-1).cpu()
-    inspection = recorder.finish()
-    rows, places = inspection[0].rows, list(enumerate(inspection[0].step.tolist()))[-MOST_ANSWERS:]
-    first = rows[0]
-    gradients: dict[str, list[Tensor]] = {record.name: [] for record in inspection}
-    for _, step in places:
-        # Up to this step only: later ones cannot matter, and cost time.
-        found = answer_gradients(model, functools.partial(_stream_margin, model, features, previous, first, step))
-        for record in inspection:
-            gradients[record.name].append(found[record.name][0, step - 1, list(record.heads)])
-    answers = tuple(
-        InspectedAnswer(0, place, int(given[first, step - 1]), int(drawn.labels[first, step - 1]))
-        for place, step in places
+    def scores(row: slice, steps: int | None) -> Tensor:
+        found: Tensor = model.answer(features[row, :steps], previous[row, :steps])[0]
+        return found
+
+    inspection, given = record_answers(model, options, lambda: scores(slice(None), None))
+    looked = look_along_row(
+        model, inspection, given, drawn.labels, lambda row, steps: scores(slice(row, row + 1), steps)
     )
-    words = tuple(tuple("-" if label < 0 else str(label) for label in drawn.previous[row].tolist()) for row in rows)
+    told = drawn.previous[list(inspection[0].rows)].tolist()
+    words = tuple(tuple("-" if label < 0 else str(label) for label in row) for row in told)
     sources = ", then ".join(bank.names[each] for each in bank.segments)
     return make_inspected(
         f"a stream of {sources}, {stream.ways} classes, labels one step late",
@@ -71,12 +58,5 @@ def inspect_stream(name: str, options: InspectOptions) -> Inspected:
         "label of the one before",
         tuple(map(str, range(stream.ways))),
         given == drawn.labels,
-        answers,
-        {name: torch.stack(each) for name, each in gradients.items()},
+        looked,
     )
-
-
-def _stream_margin(model: StreamModel, features: Tensor, previous: Tensor, row: int, steps: int) -> Tensor:
-    """The margin of the answer at the last of the first so many steps of a row."""
-    scores: Tensor = model.answer(features[row : row + 1, :steps], previous[row : row + 1, :steps])[0]
-    return margin(scores[:, -1])

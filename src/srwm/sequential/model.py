@@ -1,41 +1,21 @@
 """The network of streams: at each step an image and the label of the step before, at each step an answer."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
 
 import torch
-from jaxtyping import Bool, Float, Int, UInt8
-from torch import Tensor, nn
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
 
 from srwm.nn import SequenceState
-from srwm.supervised.network import build_encoder, build_sequence, evaluating, to_unit
-from srwm.vision import BatchNorm
+from srwm.supervised.last_image import LastImage
+from srwm.supervised.network import ImageNetwork, evaluating, to_unit
 
 from .bank import set_names
 from .config import SequentialConfig
 from .streams import NO_LABEL
 
 
-class LastImage(NamedTuple):
-    """What a model with `stream.feed_previous_features` keeps of the image before, beside the states of its layers."""
-
-    features: Float[Tensor, "b f"]
-    """Its features; zeros at the start of a stream."""
-
-    def detach(self) -> "LastImage":
-        """Return the same values, cut from the graph."""
-        return LastImage(self.features.detach())
-
-    def reset(self, is_first: Bool[Tensor, "b"]) -> "LastImage":
-        """Return the state with the rows where `is_first` is true made new."""
-        return LastImage(self.features.masked_fill(is_first[:, None], 0))
-
-    def to(self, device: torch.device | str) -> "LastImage":
-        """Return the state on another device."""
-        return LastImage(self.features.to(device))
-
-
-class StreamModel(nn.Module):
+class StreamModel(ImageNetwork):
     """Learns from a stream without end, with labels that come one step late (paper, section 4.2).
 
     It is the network of few-shot learning, fed in another way: beside the features of an image stands the one-hot of
@@ -47,11 +27,7 @@ class StreamModel(nn.Module):
 
     Attributes:
         config: the recipe.
-        ways: classes that it tells apart at a time.
-        image_shape: channels, height and width of the images.
         source_names: what its sources are called.
-        vision: images to features.
-        sequence: features and labels to scores, under the contract of `srwm.nn`.
         mean: of the pixels of each source; with `std`, it brings them to one scale.
         std: standard deviation of the pixels of each source.
 
@@ -77,18 +53,23 @@ class StreamModel(nn.Module):
     std: Tensor
 
     def __init__(self, config: SequentialConfig) -> None:
-        super().__init__()
         stream = config.stream
+        super().__init__(
+            config.model,
+            stream.ways,
+            in_channels=stream.channels,
+            image_size=stream.image_size,
+            images_a_step=2 if stream.feed_previous_features else 1,
+        )
         self.config = config
-        self.ways = stream.ways
-        self.image_shape = (stream.channels, stream.image_size, stream.image_size)
         self.source_names = set_names(stream)
-        self.encoder = build_encoder(config.model, stream.channels, stream.image_size)
-        size = self.encoder.feature_size
-        self.feature_norm = BatchNorm(size) if config.model.feature_norm else None
-        self.sequence = build_sequence(config.model, 2 * size if stream.feed_previous_features else size, stream.ways)
         self.register_buffer("mean", torch.zeros(len(self.source_names), stream.channels))
         self.register_buffer("std", torch.ones(len(self.source_names), stream.channels))
+
+    @property
+    def trained_length(self) -> float:
+        """Images of a stream of the training until it is reset, on average; infinite if it never is."""
+        return self.config.trained_length
 
     def forward(
         self,
@@ -108,18 +89,11 @@ class StreamModel(nn.Module):
         """
         return self.answer(self.features(images), previous, state)
 
-    def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
-        """Turn images into features; they are what `normalise` gave."""
-        flat = cast(Tensor, self.encoder(images.flatten(0, -4)))
-        if self.feature_norm is not None:
-            flat = self.feature_norm(flat.float()[..., None, None])[..., 0, 0]
-        return flat.reshape(*images.shape[:-3], flat.shape[-1])
-
     def answer(
         self, features: Float[Tensor, "b t f"], previous: Int[Tensor, "b t"], state: SequenceState | None = None
     ) -> tuple[Float[Tensor, "b t ways"], SequenceState]:
         """Read parts of streams whose images are features already; see `forward`."""
-        options, labels = self.config.model, self._one_hot(previous).to(features.dtype)
+        options, labels = self.options, self._one_hot(previous).to(features.dtype)
         if not self.config.stream.feed_previous_features:
             return self.sequence(torch.cat([features, options.label_scale * labels], dim=-1), state)
         if state is None:
@@ -142,7 +116,7 @@ class StreamModel(nn.Module):
     def _one_hot(self, labels: Tensor) -> Tensor:
         """Where in the label slot a one stands."""
         # The authors have no word for "no label" and put that of class 0.
-        has_word = self.config.model.label_slot == "no_label"
+        has_word = self.options.label_slot == "no_label"
         slot = torch.where(labels < 0, self.ways if has_word else 0, labels)
         return slot[..., None] == torch.arange(self.ways + has_word, device=labels.device)
 

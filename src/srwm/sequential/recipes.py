@@ -7,7 +7,7 @@ differ, the option is named in `config` and its default is the paper's.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from srwm.runs.recipes import find_recipe
+from srwm.runs.recipes import recipe_finder
 from srwm.supervised.config import ModelConfig, OptimizerConfig
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET, OFF_PLATEAU
 
@@ -33,15 +33,6 @@ class StreamRecipe:
         """Test accuracy in the paper, in percent: the mean over both orders and both sources."""
         totals = [row[-1] for rows in self.figures.values() for row in rows.values()]
         return sum(totals) / len(totals) if totals else None
-
-
-def recipe(name: str) -> StreamRecipe:
-    """Look up a recipe.
-
-    Raises:
-        InputError: if there is none of this name, with the nearest one.
-    """
-    return find_recipe(name, RECIPES)
 
 
 _OM, _MI = "omniglot", "mini-imagenet"
@@ -149,3 +140,6 @@ def _recipes() -> dict[str, StreamRecipe]:
 
 RECIPES: dict[str, StreamRecipe] = _recipes()
 """All recipes of streams by name."""
+
+recipe = recipe_finder(RECIPES)
+"""Look up a recipe by its name; see `srwm.runs.recipes.find_recipe`."""

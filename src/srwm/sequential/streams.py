@@ -10,10 +10,12 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from srwm.data import draw_episodes
-from srwm.data.random import random_bits, random_integers, stream_key
+from srwm.data.random import random_integers, stream_key
+from srwm.supervised.bank import source_order
+from srwm.supervised.config import MOST_SOURCES, Order
 
 from .bank import Bank
-from .config import MOST_SOURCES, Order, StreamConfig
+from .config import StreamConfig
 from .measures import instance_numbers
 
 NO_LABEL = -1
@@ -124,14 +126,9 @@ def rotations(sources: int) -> list[tuple[int, ...]]:
 
 def _order(order: Order | tuple[int, ...], key: Tensor, batches: Tensor, sources: int) -> Tensor:
     """The number of the source of each segment, [*batches, sources]."""
-    listed = torch.arange(sources, device=key.device)
     if isinstance(order, tuple):
         return torch.tensor(order, device=key.device).expand(*batches.shape, sources)
-    if order == "fixed":
-        return listed.expand(*batches.shape, sources)
-    if order == "alternating":
-        return (batches[..., None] + listed) % sources
-    return random_bits(key, (sources,)).argsort(dim=-1, stable=True)
+    return source_order(order, key, batches, sources)
 
 
 def _trims(key: Tensor, sources: int, most: int) -> Tensor:

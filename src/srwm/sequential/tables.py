@@ -7,6 +7,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from srwm.runs.generic_results import run_table
 from srwm.runs.results import read_part
 from srwm.supervised.statistics import Measured, t_95
 
@@ -15,29 +16,10 @@ from .recipes import Figures
 
 
 def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
-    """The results of a run.
-
-    Args:
-        result: the content of `result.json`.
-        figures: what the paper measured; empty if it did not.
-    """
-    title = f"{result['recipe']}, seed {result['seed']}"
-    score = "-" if result["score"] is None else f"{result['score']:.1%} at step {result['score_step']:,}"
-    about = {
-        "best validation accuracy": score,
-        "steps": f"{result['step']:,}",
-        "parameters": f"{result['parameters']:,}",
-        "seconds": f"{result['seconds']:,.0f}",
-    }
-    if result["test"] is not None:
-        table = evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"]), figures)
-        table.caption = "; ".join(f"{name} {value}" for name, value in about.items())
-        return table
-    table = Table("measure", title=title)
-    table.add_column("value", justify="right")
-    for name, value in about.items():
-        table.add_row(name, value)
-    return table
+    """The results of a run."""
+    return run_table(
+        result, lambda title: evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"]), figures)
+    )
 
 
 def evaluation_table(title: str, tested: StreamEvaluation, figures: Figures) -> Table:
@@ -57,13 +39,13 @@ def evaluation_table(title: str, tested: StreamEvaluation, figures: Figures) -> 
             cells = [_percent(value.mean) for value in segment.instances]
             recovery = "-" if segment.recovery is None else f"{segment.recovery}"
             first = ", ".join(order.sources) if index == 0 else ""
-            table.add_row(first, segment.source, *ours, *cells, _with_interval(segment.total), recovery)
+            table.add_row(first, segment.source, *ours, *cells, segment.total.percent(), recovery)
             paper = figures.get(order.sources, {}).get(segment.source)
             if paper is not None and tested.instances == (1, 2, 3, 5, 10):
                 table.add_row("", "", "paper", *(f"{value:.1f}" for value in paper), "")
     table.add_section()
     mean = Measured(tested.accuracy, tested.interval)
-    table.add_row("all", "all", *ours, *[""] * len(tested.instances), _with_interval(mean), "")
+    table.add_row("all", "all", *ours, *[""] * len(tested.instances), mean.percent(), "")
     return table
 
 
@@ -86,7 +68,7 @@ def seeds_table(title: str, results: Sequence[Mapping[str, Any]]) -> Table:
             totals = [found.orders[place].segments[index].total.mean for _, found in tested]
             first = ", ".join(order.sources) if index == 0 else ""
             cells = [_percent(total) for total in totals]
-            table.add_row(first, segment.source, *cells, _with_interval(over_seeds(totals)))
+            table.add_row(first, segment.source, *cells, over_seeds(totals).percent())
     return table
 
 
@@ -110,7 +92,3 @@ def read_evaluation(test: Mapping[str, Any]) -> StreamEvaluation:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}"
-
-
-def _with_interval(measured: Measured) -> str:
-    return _percent(measured.mean) + ("" if measured.interval is None else f" ± {_percent(measured.interval)}")

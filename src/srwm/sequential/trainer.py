@@ -9,13 +9,14 @@ from torch.nn import functional as F
 from srwm.nn import SequenceState
 from srwm.runs.cuda_graph import capture
 from srwm.runs.devices import set_tf32
+from srwm.runs.loop import Trainer
 from srwm.runs.processes import Processes
 from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
 from srwm.supervised.batches import BatchesAhead
 from srwm.supervised.network import encoder_autocast, to_unit
 from srwm.supervised.optimizer import ScheduledAdam
-from srwm.supervised.prototypes import prototypical_losses
+from srwm.supervised.prototypes import leave_one_out_losses
 
 from .bank import Bank, distinct_sources, statistics
 from .carried import Carried
@@ -26,7 +27,7 @@ from .measures import INSTANCES, unused_label_accuracy
 from .streams import Streams, draw_streams
 
 
-class SequentialTrainer:
+class SequentialTrainer(Trainer):
     """A model in training on streams with delayed labels; the loss is the mean cross-entropy over all steps.
 
     `train_step` is one step, from the drawing of streams to Adam; on a GPU it is one CUDA graph.
@@ -251,7 +252,7 @@ class SequentialTrainer:
         loss = (each * piece.mask.flatten()).sum()
         stream = self.config.stream
         if stream.prototypical_loss:
-            apart = prototypical_losses(
+            apart = leave_one_out_losses(
                 features, piece.labels, piece.segment, piece.mask, ways=stream.ways, segments=len(stream.sources)
             )
             loss = loss + stream.prototypical_loss * apart.sum()

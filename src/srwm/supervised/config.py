@@ -1,14 +1,33 @@
 """What trainings on labelled images have in common: the network, the optimiser and the training."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srwm.nn import Memory, known_memory
-from srwm.runs.config import at_least
+from srwm.runs.config import at_least, below_one, positive_or_none
 from srwm.vision import DropoutVariant, Norm
 
 LabelSlot = Literal["class_zero", "no_label"]
 """What stands in the place of a query's label: the one-hot of class 0 (the authors), or a token of its own."""
+
+
+Order = Literal["alternating", "random", "fixed"]
+"""Which source comes first: each in turn, step by step; a random order for each step; or always as listed."""
+
+MOST_SOURCES = 32
+"""Sources of a training, at the most: each draws from a stream of random numbers of its own."""
+
+
+def check_sources(sources: Sequence[str], horizontal_flip: Sequence[str], channels: int) -> None:
+    """Refuse sources that are none or too many, a flip of others, and channels that no image has."""
+    if not 1 <= len(sources) <= MOST_SOURCES:
+        raise ValueError(f"sources has {len(sources)} names; expected 1 to {MOST_SOURCES}")
+    strange = [name for name in horizontal_flip if name not in sources]
+    if strange:
+        raise ValueError(f"horizontal_flip names {strange[0]!r}, which is none of the sources {', '.join(sources)}")
+    if channels not in (1, 3):
+        raise ValueError(f"channels={channels}; expected 1 (grey) or 3 (colours)")
 
 
 @dataclass(frozen=True)
@@ -51,9 +70,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         sizes = ("hidden_size", "num_layers", "num_heads", "encoder_channels")
         at_least(1, **{name: getattr(self, name) for name in sizes})
-        for name in ("encoder_dropout", "dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
+        below_one(encoder_dropout=self.encoder_dropout, dropout=self.dropout)
         if self.encoder == "res12" and self.encoder_norm != "batch":
             raise ValueError(f"encoder_norm={self.encoder_norm!r} is for Conv-4; Res-12 has batch norm")
         memory = known_memory(self.memory)
@@ -88,11 +105,8 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         at_least(0, learning_rate=self.learning_rate, warmup_steps=self.warmup_steps, eps=self.eps)
-        for name in ("beta1", "beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}; expected 0 or more and less than 1")
-        if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError(f"clip_norm={self.clip_norm}; expected more than 0, or none")
+        below_one(beta1=self.beta1, beta2=self.beta2)
+        positive_or_none(clip_norm=self.clip_norm)
         if self.schedule == "noam" and self.warmup_steps < 1:
             raise ValueError(f"warmup_steps={self.warmup_steps}; the noam schedule wants at least 1")
 

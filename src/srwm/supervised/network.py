@@ -11,7 +11,15 @@ from srwm.vision import BatchNorm, Conv4, Res12
 
 from .config import ModelConfig
 
-__all__ = ["ImageLearner", "build_encoder", "build_sequence", "encoder_autocast", "evaluating", "to_unit"]
+__all__ = [
+    "ImageLearner",
+    "ImageNetwork",
+    "build_encoder",
+    "build_sequence",
+    "encoder_autocast",
+    "evaluating",
+    "to_unit",
+]
 
 
 def to_unit(images: UInt8[Tensor, "*axes"] | Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
@@ -75,19 +83,18 @@ def build_sequence(config: ModelConfig, features: int, ways: int) -> SequenceMod
     )
 
 
-class ImageLearner(nn.Module):
-    """Learns classes from labelled images while it runs, and answers without learning from the question.
-
-    Each image becomes features; with the one-hot of its label beside them, they are one step of a sequence. The label
-    of a query is not known, so another word stands in its place (`ModelConfig.label_slot`).
+class ImageNetwork(nn.Module):
+    """Images to features, and features with labels to scores.
 
     Args:
         model: what the network is.
         classes: labels that it tells apart.
         in_channels: 1 for grey images, 3 for colour.
         image_size: height and width of the images.
+        images_a_step: images whose features stand in a step of the sequence.
 
     Attributes:
+        options: what the network is.
         ways: labels that it tells apart.
         image_shape: channels, height and width of the images.
         encoder: images to features.
@@ -97,21 +104,31 @@ class ImageLearner(nn.Module):
         ValueError: if an option does not fit.
     """
 
-    def __init__(self, model: ModelConfig, classes: int, *, in_channels: int, image_size: int) -> None:
+    def __init__(
+        self, model: ModelConfig, classes: int, *, in_channels: int, image_size: int, images_a_step: int = 1
+    ) -> None:
         super().__init__()
-        self._options = model
+        self.options = model
         self.ways = classes
         self.image_shape = (in_channels, image_size, image_size)
         self.encoder = build_encoder(model, in_channels, image_size)
         self.feature_norm = BatchNorm(self.encoder.feature_size) if model.feature_norm else None
-        self.sequence = build_sequence(model, self.encoder.feature_size, classes)
+        self.sequence = build_sequence(model, images_a_step * self.encoder.feature_size, classes)
 
     def features(self, images: Float[Tensor, "*axes c h w"]) -> Float[Tensor, "*axes f"]:
-        """Turn images in [0, 1] into features."""
+        """Turn images, brought to the scale of the network, into features."""
         flat = cast(Tensor, self.encoder(images.flatten(0, -4)))
         if self.feature_norm is not None:
             flat = self.feature_norm(flat.float()[..., None, None])[..., 0, 0]
         return flat.reshape(*images.shape[:-3], flat.shape[-1])
+
+
+class ImageLearner(ImageNetwork):
+    """Learns classes from labelled images while it runs, and answers without learning from the question.
+
+    Each image becomes features; with the one-hot of its label beside them, they are one step of a sequence. The label
+    of a query is not known, so another word stands in its place (`ModelConfig.label_slot`). Images are in [0, 1].
+    """
 
     def learn_features(
         self, features: Float[Tensor, "b n f"], labels: Int[Tensor, "b n"], state: SequenceState | None = None
@@ -130,10 +147,10 @@ class ImageLearner(nn.Module):
         width = self.sequence.input_size - features.shape[-1]
         if labels is None:
             slot = features.new_zeros(*features.shape[:-1], width)
-            slot[..., 0 if self._options.label_slot == "class_zero" else self.ways] = 1.0
+            slot[..., 0 if self.options.label_slot == "class_zero" else self.ways] = 1.0
         else:
             slot = torch.eye(width, device=features.device, dtype=features.dtype)[labels]
-        return torch.cat([features, self._options.label_scale * slot], dim=-1)
+        return torch.cat([features, self.options.label_scale * slot], dim=-1)
 
     @torch.no_grad()
     def learn(self, images: Tensor, labels: Tensor, state: SequenceState | None = None) -> SequenceState:

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["prototype_logits", "prototypical_losses"]
+__all__ = ["leave_one_out_losses", "prototype_logits", "prototypical_loss"]
 
 
 def prototype_logits(support: Tensor, labels: Tensor, query: Tensor, ways: int) -> Tensor:
@@ -31,7 +31,13 @@ def prototype_logits(support: Tensor, labels: Tensor, query: Tensor, ways: int) 
     return scores
 
 
-def prototypical_losses(
+def prototypical_loss(support: Tensor, labels: Tensor, query: Tensor, wanted: Tensor, ways: int) -> Tensor:
+    """Mean cross-entropy of telling queries by their distance from the mean of each class; see `prototype_logits`."""
+    logits = prototype_logits(support, labels, query, ways)
+    return F.cross_entropy(logits.flatten(0, 1), wanted.flatten())
+
+
+def leave_one_out_losses(
     features: Float[Tensor, "b t f"],
     labels: Int[Tensor, "b t"],
     segment: Int[Tensor, "b t"],
@@ -43,14 +49,6 @@ def prototypical_losses(
     """Cross-entropy of telling each image by its distance from the mean of each class of its segment.
 
     After Snell, Swersky and Zemel (2017), "Prototypical networks". An image is left out of the mean of its own class.
-
-    Args:
-        features: of the images.
-        labels: 0 to ways - 1.
-        segment: number of the segment of each image.
-        mask: the images that count.
-        ways: classes of a segment.
-        segments: segments of a stream.
 
     Returns:
         The loss of each image; zero where it does not count, or no other image of its class does.

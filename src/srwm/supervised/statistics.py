@@ -18,6 +18,11 @@ class Measured:
     interval: float | None
     """Half the 95% interval of the mean, from the spread of what it was taken over; none for a single value."""
 
+    def percent(self) -> str:
+        """A share in percent, with its interval if there is one."""
+        interval = "" if self.interval is None else f" ± {100 * self.interval:.1f}"
+        return f"{100 * self.mean:.1f}{interval}"
+
 
 def t_95(freedom: int) -> float:
     """Student's t at 97.5%, right to within 0.00001; half the 95% interval is that many standard errors."""

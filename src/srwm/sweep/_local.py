@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
-from ._interrupts import Interrupts
+from srwm.runs.stop_signal import StopSignal
+
 from ._places import Place
 from ._plan import Job
 from ._process import POLL_S, JobProcess
@@ -19,18 +20,12 @@ def run_here(
     places: Sequence[Place],
     *,
     train: Sequence[str],
-    interrupts: Interrupts,
+    interrupts: StopSignal,
     progress: SweepProgress,
 ) -> None:
     """Run jobs, one in each place at a time, until all have ended or an interrupt comes.
 
-    Args:
-        jobs: what to run, in order.
-        out: the folder of the sweep, as an absolute path.
-        places: where; see `hand_out`.
-        train: what Python is given before the words of a job.
-        interrupts: while any are counted nothing new starts; the first lets the jobs save, the second kills them.
-        progress: is told what happens.
+    While any interrupts are counted nothing new starts; the first lets the jobs save, the second kills them.
     """
     waiting = deque(jobs)
     free = deque(places)

@@ -1,7 +1,6 @@
 """One job as a process: it is started, told to stop, and never runs twice at once in the same folder."""
 
 import contextlib
-import fcntl
 import os
 import shlex
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from srwm.runs.atomic import failures_as_sentences
+from srwm.runs.lock import try_lock
 
 from ._plan import Job
 from ._results import is_finished
@@ -31,14 +31,6 @@ class JobProcess:
 
     The job's log is locked while it runs. The process inherits the lock with the log, so the lock outlives a sweep
     that was killed: one that goes on later waits for the orphan instead of training beside it in the same folder.
-
-    Args:
-        job: the job.
-        out: the folder of the sweep, as an absolute path.
-        place: where it runs, for the log.
-        environment: set beside what this process has.
-        train: what Python is given before the words of the job.
-        cwd: where relative paths begin.
     """
 
     def __init__(
@@ -102,7 +94,7 @@ class JobProcess:
             return -signal.SIGINT
         with failures_as_sentences(self.job.log(self.out)):
             try:
-                fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try_lock(self._log.fileno())
             except BlockingIOError:
                 return None
         if is_finished(self.job, self.out):

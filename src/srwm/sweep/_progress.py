@@ -2,7 +2,6 @@
 
 import time
 from pathlib import Path
-from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -18,14 +17,7 @@ STYLES = {"finished": "green", "failed": "bold red", "interrupted": "yellow"}
 
 
 class SweepProgress:
-    """Notes what happens to the jobs and shows it.
-
-    Args:
-        console: where to show it.
-        out: the folder of the sweep.
-        total: all jobs of the plan.
-        before: how many of them had finished before.
-    """
+    """Notes what happens to the jobs and shows it."""
 
     def __init__(self, console: Console, out: Path, total: int, before: int) -> None:
         self.outcomes: list[Outcome] = []
@@ -44,9 +36,7 @@ class SweepProgress:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._live:
             self._live.stop()
 

@@ -10,8 +10,8 @@ from typing import Any, no_type_check
 
 from srwm.errors import InputError, RunError
 from srwm.runs.ray_cluster import connect
+from srwm.runs.stop_signal import StopSignal
 
-from ._interrupts import Interrupts
 from ._plan import PLAN_FILE, Job
 from ._process import GRACE_S, POLL_S, JobProcess
 from ._progress import SweepProgress
@@ -63,7 +63,7 @@ def run_on_ray(
             return task.remote(job, str(out), tuple(train), environment, os.getcwd())
 
         # Entered after the connection: Ray sets a handler of its own when it connects.
-        with Interrupts() as interrupts:
+        with StopSignal(at_once=False) as interrupts:
             _follow(ray, jobs, out, submit, limit or len(jobs), interrupts, progress)
     finally:
         ray.shutdown()
@@ -75,7 +75,7 @@ def _follow(
     out: Path,
     submit: Callable[[Job], Any],
     limit: int,
-    interrupts: Interrupts,
+    interrupts: StopSignal,
     progress: SweepProgress,
 ) -> None:
     """Submit jobs and take what their tasks say until all have ended or an interrupt comes."""
@@ -96,7 +96,7 @@ def _follow(
         _let_save(ray, running, out, interrupts, progress)
 
 
-def _let_save(ray: Any, running: dict[Any, Job], out: Path, interrupts: Interrupts, progress: SweepProgress) -> None:
+def _let_save(ray: Any, running: dict[Any, Job], out: Path, interrupts: StopSignal, progress: SweepProgress) -> None:
     """Cancel tasks, and wait until their jobs have saved, the time is up or a second interrupt comes.
 
     Ray cancels a task only once. What is still there when the connection ends, Ray ends by force.
@@ -167,7 +167,7 @@ def _events(job: Job, out: str, train: tuple[str, ...], environment: dict[str, s
         cwd=Path(cwd) if Path(cwd).is_dir() else None,
     )
     # Ray cancels a task by an interrupt; the job saves then, and its end is awaited here.
-    with Interrupts() as interrupts:
+    with StopSignal(at_once=False) as interrupts:
         yield place
         status = process.poll()
         while status is None:

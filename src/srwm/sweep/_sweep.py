@@ -6,13 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from srwm.errors import InputError
+from srwm.errors import InputError, RunError
 from srwm.runs.atomic import failures_as_sentences, write_atomically
+from srwm.runs.lock import hold_lock
+from srwm.runs.stop_signal import StopSignal
 
 from . import _process
-from ._interrupts import Interrupts
 from ._local import run_here
-from ._lock import sweep_lock
 from ._places import places_here
 from ._plan import PLAN_FILE, Check, Job, Plan, explain_difference, read_plan
 from ._progress import SweepProgress
@@ -88,7 +88,9 @@ def sweep(
     places = places_here(at_once) if ray is None else []
     with failures_as_sentences(out):
         out.mkdir(parents=True, exist_ok=True)
-    with sweep_lock(out):
+    # The runs do not inherit the lock: a sweep that goes on after a kill waits for those still alive one by one.
+    busy = RunError(f"another sweep is running in {out}; wait until it has ended, or choose another --out")
+    with hold_lock(out, busy):
         # Only now is it certain that no other sweep comes between what is found and what is written.
         _refuse_other_plan(plan, out, resume)
         left = [job for job in plan.jobs if not is_finished(job, out)]
@@ -100,7 +102,7 @@ def sweep(
         console.print(f"{len(plan.jobs)} runs, {before} finished before, {where}; in {out}", soft_wrap=True)
         with SweepProgress(console, out, len(plan.jobs), before) as progress:
             if left and ray is None:
-                with Interrupts() as interrupts:
+                with StopSignal(at_once=False) as interrupts:
                     run_here(left, out, places, train=train, interrupts=interrupts, progress=progress)
             elif left and ray is not None:
                 from ._ray import run_on_ray

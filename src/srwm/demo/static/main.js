@@ -1,16 +1,19 @@
-// The page: what the server knows of it is `view`; everything on the screen follows from that, the slider and the pads.
+// The page: what the back end knows of it is `view`; everything on the screen follows from that, the slider and the pads.
 
 import { Answers } from "./answers.js";
-import { get, Latest, post, postPicture } from "./api.js";
+import { drawings, loaded, model as knownModel, readPicture, samples } from "./backend.js";
 import { Boxes, takeFiles } from "./boxes.js";
+import { Latest } from "./latest.js";
 import { Matrices } from "./matrices.js";
-import { say, sayForGood } from "./message.js";
+import { say, sayForGood, unsay } from "./message.js";
 import { Pad } from "./pad.js";
 import { paintPixels } from "./picture.js";
+import { GONE } from "./refusal.js";
 import { Timeline } from "./timeline.js";
 
 const find = (selector) => document.querySelector(selector);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const SILENT_MS = 400; // So long nobody asks what the page is waiting for.
 const SHOW_ME_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 650;
 
 class Page {
@@ -70,19 +73,20 @@ class Page {
   async begin() {
     const known = sessionStorage.getItem("session");
     try {
-      if (known) this.#update(await get(`/api/sessions/${encodeURIComponent(known)}`), known);
+      if (known) this.#update(await drawings.show(known), known);
     } catch (error) {
       // A server that is busy has the session still.
-      if (error.status !== 404) throw error;
+      if (error.status !== GONE) throw error;
       sessionStorage.removeItem("session");
     }
     // Without a session nothing can be done: what is wrong stays on the page.
     if (!this.#session) await this.#open();
+    await loading;
     document.body.dataset.ready = "true";
   }
 
   async #open() {
-    const view = await post("/api/sessions");
+    const view = await drawings.open();
     sessionStorage.setItem("session", view.session);
     this.#update(view, view.session);
   }
@@ -189,7 +193,7 @@ class Page {
 
   async #ask({ drawing, label, live }) {
     const age = this.#age;
-    const answer = await post(this.#path("predict"), { drawing, time: this.#time, label });
+    const answer = await drawings.ask(this.#session, "predict", { drawing, time: this.#time, label });
     // Meanwhile the drawing may have been cleared or taught, and the network may have changed.
     const pad = label === null ? this.#question : this.#boxes.pad(label);
     if (!pad.isDraft) return;
@@ -210,7 +214,7 @@ class Page {
 
   async #lookAt(time) {
     const age = this.#age;
-    const { layers } = await get(this.#path(`moments/${time}`));
+    const { layers } = await drawings.moment(this.#session, time);
     if (age === this.#age && time === this.#time) this.#rest(layers);
   }
 
@@ -224,14 +228,10 @@ class Page {
     this.#refresh();
   }
 
-  #path(rest) {
-    return `/api/sessions/${encodeURIComponent(this.#session)}/${rest}`;
-  }
-
-  // Ask the server to change the session; first, what was asked of it as it is must have come.
+  // Ask the back end to change the session; first, what was asked of it as it is must have come.
   async #change(verb, body = {}) {
     await Promise.all([this.#looked.idle(), this.#asked.idle()]);
-    await this.#safely(async () => this.#update(await post(this.#path(verb), body)));
+    await this.#safely(async () => this.#update(await drawings.ask(this.#session, verb, body)));
   }
 
   async #teach(label) {
@@ -239,7 +239,7 @@ class Page {
     if (this.#busy || !pad.isDraft) return;
     this.#busy = true;
     await this.#safely(async () => {
-      const view = await post(this.#path("teach"), { label, drawing: pad.drawing() });
+      const view = await drawings.ask(this.#session, "teach", { label, drawing: pad.drawing() });
       pad.keep(view.examples.at(-1).number);
       this.#update(view);
     });
@@ -275,7 +275,7 @@ class Page {
       return;
     }
     await this.#safely(async () => {
-      const { pixels } = await postPicture(file, find("#ink").value);
+      const { pixels } = await readPicture(file, find("#ink").value);
       pad.show(pixels);
       pad.onChange();
     });
@@ -287,11 +287,11 @@ class Page {
     this.#busy = true;
     find("#show-me").disabled = true;
     try {
-      const pairs = await get(`/api/samples/${Math.floor(1e6 * Math.random())}`);
+      const pairs = await samples(Math.floor(1e6 * Math.random()));
       this.#boxes.empty();
       this.#question.blank();
       for (const [label, [pixels]] of pairs.entries()) {
-        this.#update(await post(this.#path("teach"), { label, drawing: { pixels } }));
+        this.#update(await drawings.ask(this.#session, "teach", { label, drawing: { pixels } }));
         find("#show-me").disabled = true;
         await pause(SHOW_ME_MS);
       }
@@ -331,7 +331,7 @@ class Page {
     } catch (error) {
       say(error.message);
       // The server was started anew, or had too many sessions.
-      if (error.status === 404 && this.#session) {
+      if (error.status === GONE && this.#session) {
         this.#session = null;
         await this.#safely(() => this.#open());
       }
@@ -339,8 +339,17 @@ class Page {
   }
 }
 
+// Wait for the network; say so if that takes long enough to be noticed.
+async function load() {
+  const timer = setTimeout(() => sayForGood("The network is on its way", { isCalm: true }), SILENT_MS);
+  await loaded;
+  clearTimeout(timer);
+  unsay();
+}
+
+const loading = load();
 try {
-  await new Page(await get("/api/model")).begin();
+  await new Page(await knownModel()).begin();
 } catch (error) {
   sayForGood(error.message);
 }

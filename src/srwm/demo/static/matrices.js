@@ -1,6 +1,6 @@
 // The self-referential matrices: how far each weight has moved since the start, and the learning rates of the last step.
 
-import { bytesOf } from "./api.js";
+import { bytesOf } from "./picture.js";
 
 const PARTS = ["y", "q", "k", "β", "f"];
 const RATES = 3; // The part that makes the learning rates.

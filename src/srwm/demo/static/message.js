@@ -9,11 +9,18 @@ const finished = (sentence) => sentence[0].toUpperCase() + sentence.slice(1).rep
 // Say something for a while.
 export function say(sentence) {
   sayForGood(sentence);
-  timer = setTimeout(() => (element.textContent = ""), MESSAGE_MS);
+  timer = setTimeout(unsay, MESSAGE_MS);
 }
 
-// Say something that stays: nothing can be done without it.
-export function sayForGood(sentence) {
+// Say something that stays: nothing can be done without it. isCalm: nothing is wrong.
+export function sayForGood(sentence, { isCalm = false } = {}) {
   clearTimeout(timer);
+  element.classList.toggle("is-calm", isCalm);
   element.textContent = finished(sentence);
+}
+
+// What was said is over.
+export function unsay() {
+  clearTimeout(timer);
+  element.textContent = "";
 }

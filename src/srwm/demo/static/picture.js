@@ -1,7 +1,5 @@
 // Small images as the network sees them.
 
-import { bytesOf } from "./api.js";
-
 // Paint an image of channels x size x size bytes into a canvas, a pixel for a pixel.
 export function paintPixels(canvas, pixels, { channels, size }) {
   const bytes = bytesOf(pixels);
@@ -13,4 +11,9 @@ export function paintPixels(canvas, pixels, { channels, size }) {
   }
   canvas.width = canvas.height = size;
   canvas.getContext("2d").putImageData(image, 0, 0);
+}
+
+// Bytes from their text in base 64.
+export function bytesOf(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }

@@ -1,11 +1,12 @@
-// The second tab: a network lives a stream without end. All that is on the screen follows from the server's last answer.
+// The second tab: a network lives a stream without end. All that is on the screen follows from the back end's last answer.
 
-import { get, post } from "./api.js";
+import { streams } from "./backend.js";
 import { InstanceChart, LifeChart, NormChart, RecentChart } from "./charts.js";
 import { Matrices } from "./matrices.js";
 import { say } from "./message.js";
 import { Now, deathOf, verdictOf } from "./now.js";
 import { Player, SPEEDS } from "./player.js";
+import { GONE } from "./refusal.js";
 
 const KEY = "stream"; // Where the window keeps the name of its session.
 const find = (selector) => document.querySelector(selector);
@@ -22,7 +23,7 @@ export class StreamPage {
   #matrices;
   #charts;
 
-  // model: what the server says of its model of streams.
+  // model: what the back end says of its model of streams.
   constructor(model) {
     this.#model = model;
     find("#stream-about").textContent =
@@ -82,29 +83,29 @@ export class StreamPage {
 
   async #find(known) {
     try {
-      const view = await get(`/api/stream/sessions/${encodeURIComponent(known)}`);
+      const view = await streams.show(known);
       this.#session = known;
       this.#show(view);
     } catch (error) {
       // A server that is busy has the session still.
-      if (error.status !== 404) throw error;
+      if (error.status !== GONE) throw error;
       sessionStorage.removeItem(KEY);
     }
   }
 
   async #open(seed) {
-    const view = await post("/api/stream/sessions", { seed });
+    const view = await streams.open({ seed });
     sessionStorage.setItem(KEY, view.session);
     this.#session = view.session;
     this.#show(view);
   }
 
-  // Ask the server to change the stream; say whether that went well.
+  // Ask the back end to change the stream; say whether that went well.
   #change(verb, body = {}) {
     const done = this.#last.then(() =>
       this.#safely(async () => {
         if (!this.#session) await this.#open(this.#view?.seed ?? someSeed());
-        this.#show(await post(`/api/stream/sessions/${encodeURIComponent(this.#session)}/${verb}`, body));
+        this.#show(await streams.ask(this.#session, verb, body));
       }),
     );
     this.#last = done;
@@ -199,7 +200,7 @@ export class StreamPage {
     } catch (error) {
       say(error.message);
       // The server was started anew, or had too many sessions.
-      if (error.status === 404 && this.#session) {
+      if (error.status === GONE && this.#session) {
         this.#session = null;
         await this.#safely(() => this.#open(this.#view.seed));
       }

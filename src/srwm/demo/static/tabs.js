@@ -1,6 +1,6 @@
-// The tabs of the page. The second one is there only if the server has a model of streams.
+// The tabs of the page. The second one is there only if the back end has a model of streams.
 
-import { get } from "./api.js";
+import { streamModel } from "./backend.js";
 import { sayForGood } from "./message.js";
 import { StreamPage } from "./stream.js";
 
@@ -53,7 +53,7 @@ class Tabs {
 }
 
 try {
-  const { stream } = await get("/api/stream");
+  const stream = await streamModel();
   if (stream) {
     find("main").append(find("#stream-panel").content.cloneNode(true));
     new Tabs(new StreamPage(stream));
