@@ -63,10 +63,17 @@ class Tabular(Experiment):
         task = f"random tasks, up to {prior.most_features} features and {prior.most_classes} classes"
         if real is not None:
             task = f"{real.ways}-way {real.shots}-shot episodes of the features {real.source!r}"
-        rows = {
-            "task": task,
-            **{each.name: str(each) for each in self.measures(result)},
-        }
+        rows = {"task": task}
+        test = result.get("test")
+        if test is not None:
+            rows["test accuracy"] = (
+                f"{test['accuracy']:.2%} ± {test['interval']:.2%} (95%), {test['tasks']:,.0f} tasks; nearest mean "
+                f"{test['nearest mean/accuracy']:.2%}"
+            )
+            for examples in (5, 10, 20, 50):
+                own, other = (test.get(f"{name}{examples} examples/accuracy") for name in ("", "nearest mean, "))
+                if own is not None and other is not None:
+                    rows[f"with {examples} labelled examples"] = f"{own:.2%}; nearest mean {other:.2%}"
         about = "A network that classifies feature vectors from labelled examples which it reads one after the other."
         return CardText(about, rows, "It has seen such tasks alone: on your own data, test it before you trust it.")
 
