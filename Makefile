@@ -19,7 +19,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 step = echo "== $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test portable mutants docs lint types format bench clean
+.PHONY: help setup run demo test portable mutants docs package lint types format bench clean
 
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ docs: $(DOCS) ## Build the site of the documentation into site/
 	@$(call step,npm pack onnxruntime-web,$(BIN)/python docs/tools/browser_runtime.py)
 	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict)
 	@echo "The site is there: open site/index.html. Its page that needs no installation wants a file server: $(BIN)/python -m http.server --directory site"
+
+package: $(STAMP) ## Build wheel and sdist into dist/, install the wheel in a fresh environment, and ask its model
+	@$(call step,the package,$(BIN)/python tools/check_package.py $(if $(TAG),--tag $(TAG)))
 
 lint: $(STAMP) ## Check style and format
 	@$(call step,ruff check,$(BIN)/ruff check .)

@@ -21,6 +21,8 @@ COMMANDS = (
     ["recipes"],
     ["sweep"],
     ["export"],
+    ["models"],
+    ["push"],
     ["data"],
     ["data", "list"],
     ["data", "fetch"],
@@ -130,7 +132,11 @@ def test_unknown_word_with_nothing_near_exits_2_without_a_guess(capsys):
 @pytest.mark.parametrize(
     ("argv", "choices"),
     [
-        ([], "train, evaluate, report, inspect, demo, stream, watch, recipes, sweep, export, data, bench, doctor"),
+        (
+            [],
+            "train, evaluate, report, inspect, demo, stream, watch, recipes, models, sweep, export, push, data, "
+            "bench, doctor",
+        ),
         (["bench"], "ops"),
     ],
 )

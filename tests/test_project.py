@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 import srwm
 import srwm.ops
 from ops.inputs import OPERATORS
+from tools.check_package import MOST_WHEEL_BYTES
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -269,6 +270,10 @@ def test_wheel_holds_every_source_file_and_nothing_else_but_its_metadata(wheel):
     wanted = {path.relative_to(ROOT / "src").as_posix() for path in tracked if path.suffix in suffixes}
     assert packed == wanted
     assert "srwm/py.typed" in packed
+
+
+def test_wheel_is_as_small_as_a_release_asks_for(wheel):
+    assert wheel.stat().st_size <= MOST_WHEEL_BYTES == 15_000_000
 
 
 def test_wheel_holds_the_licence_and_the_command(wheel):

@@ -3,8 +3,9 @@
 `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
 experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
-`srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, and
-`srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to see it. Import what you use, for example
+`srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, `srwm.hub`
+models in repositories of the Hugging Face Hub, and `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to
+see it. Import what you use, for example
 `from srwm.nn import SelfReferentialLinear`; kernels and plots load only when they are needed.
 
 Paper: "A Modern Self-Referential Weight Matrix That Learns to Modify Itself", Irie, Schlag, Csordás and Schmidhuber,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "load"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 @overload
@@ -37,8 +38,9 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
     """Load a trained model that learns new classes while it runs.
 
     Args:
-        name: a model that comes with the package, or the folder of a run on few-shot episodes, on tasks one after
-            the other, or on streams.
+        name: a model that comes with the package (`srwm models` lists them); the folder of a run on few-shot episodes,
+            on tasks one after the other, or on streams; or the address of a model on the Hugging Face Hub,
+            `hf:owner/name`, where `@REVISION` may name a branch, a tag or a commit, and `#sha256=DIGEST` pin the files.
         device: where to put it.
 
     Returns:
@@ -48,11 +50,13 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
 
     Raises:
         InputError: if there is no such model.
+        RunError: if it cannot be downloaded, or not as it should be.
     """
     from srwm.runs.model_files import kind_of
     from srwm.runs.shipped import find_model
 
-    kind = kind_of(find_model(name))
+    name = find_model(name)
+    kind = kind_of(name)
     if kind == "continual":
         from srwm.continual import load_continual_model
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from srwm.continual import TaskMatrix, draw_sequences, evaluate, evaluate_orders
-from srwm.continual.evaluation import TEST, InContext, Task, accuracies, embed
+from srwm.continual.evaluation import TEST, ContinualTask, InContext, accuracies, embed
 from srwm.continual.measures import ContinualEvaluation, measured, task_matrix
 from srwm.continual.tables import read_evaluation
 from srwm.errors import InputError
@@ -106,7 +106,7 @@ def test_asking_changes_nothing():
     one, images = model(), bank()
     features = embed(one, images.images)
     tasks = [
-        Task(
+        ContinualTask(
             features[6 * i : 6 * i + 4][None],
             torch.tensor([[i, i, i, i]]),
             features[-6:][None],
@@ -139,7 +139,7 @@ def test_what_is_right_only_when_it_was_learnt_last_shows_as_forgetting():
             return task.wanted if task is self.task else task.wanted + 1
 
     blank = torch.zeros(2, 3, 1), torch.zeros(2, 3, dtype=torch.long)
-    found = task_matrix(("x", "y", "z"), accuracies(Forgetful(), [Task(*blank, *blank) for _ in range(3)]))
+    found = task_matrix(("x", "y", "z"), accuracies(Forgetful(), [ContinualTask(*blank, *blank) for _ in range(3)]))
     assert [[value.mean for value in row] for row in found.matrix] == [[1.0], [0.0, 1.0], [0.0, 0.0, 1.0]]
     assert found.forgetting.mean == 1.0
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from data.test_official_parts import archives
 from fewshot.tiny import image_set
 from srwm.continual.baselines import FineTuning, NearestMean
-from srwm.continual.evaluation import Task
+from srwm.continual.evaluation import ContinualTask
 from srwm.continual.split import SplitSource, evaluate_split, load_split_source
 from srwm.data import write_pack
 from srwm.data.official_parts import convert_mnist
@@ -153,9 +153,11 @@ def test_nearest_mean_answers_with_the_class_of_the_nearest_mean_of_any_task():
     places = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
     for number in range(2):
         known = places[2 * number : 2 * number + 2].repeat(2, 1) + torch.tensor([[1.0], [1], [-1], [-1]])
-        learner.learn(Task(known[None], torch.tensor([[0, 1, 0, 1]]), known[None], torch.tensor([[0, 1, 0, 1]])))
+        learner.learn(
+            ContinualTask(known[None], torch.tensor([[0, 1, 0, 1]]), known[None], torch.tensor([[0, 1, 0, 1]]))
+        )
     asked = (places + 2)[None]
-    answers = learner.answer(Task(asked, torch.zeros(1, 4).long(), asked, torch.zeros(1, 4).long()))
+    answers = learner.answer(ContinualTask(asked, torch.zeros(1, 4).long(), asked, torch.zeros(1, 4).long()))
     assert answers.tolist() == [[0, 1, 0, 1]]
 
 
@@ -187,12 +189,16 @@ def test_fine_tuning_takes_steps_of_plain_gradient_descent():
     torch.nn.init.zeros_(head.weight)
     torch.nn.init.zeros_(head.bias)
     F.cross_entropy(head(features), labels).backward()
-    learner.learn(Task(features.detach()[None], labels[None], features.detach()[None], labels[None], (images, images)))
+    learner.learn(
+        ContinualTask(features.detach()[None], labels[None], features.detach()[None], labels[None], (images, images))
+    )
     assert torch.allclose(learner._head.bias, -0.1 * head.bias.grad, atol=1e-7)
     assert torch.allclose(learner._head.weight, -0.1 * head.weight.grad, atol=1e-7)
 
 
 def test_fine_tuning_needs_images():
-    blank = Task(torch.zeros(1, 2, 4), torch.zeros(1, 2).long(), torch.zeros(1, 2, 4), torch.zeros(1, 2).long())
+    blank = ContinualTask(
+        torch.zeros(1, 2, 4), torch.zeros(1, 2).long(), torch.zeros(1, 2, 4), torch.zeros(1, 2).long()
+    )
     with pytest.raises(ValueError, match="this task has no images"):
         FineTuning(model()).learn(blank)

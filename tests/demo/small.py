@@ -6,7 +6,7 @@ import json
 import numpy as np
 import torch
 
-from srwm.fewshot import FewShotConfig, FewShotModel, ModelConfig, TaskConfig
+from srwm.fewshot import FewShotConfig, FewShotModel, FewShotTaskConfig, ModelConfig
 
 NAME = "small <script>alert(1)</script>"
 WAYS = 5
@@ -24,7 +24,7 @@ STROKES = (CROSS, RING, HOOK, ROOF, WAVE)
 def small_model(source="strokes", **model) -> FewShotModel:
     torch.manual_seed(0)
     config = FewShotConfig(
-        task=TaskConfig(source=source, ways=WAYS, image_size=SIZE, channels=1),
+        task=FewShotTaskConfig(source=source, ways=WAYS, image_size=SIZE, channels=1),
         # Labels and self-modification are loud, so that what was taught shows in the answers.
         model=ModelConfig(
             encoder_channels=8, hidden_size=16, num_heads=2, ff_size=16, feature_norm=True, label_scale=8.0, **model

@@ -165,7 +165,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_leaves_nothing(shipped
     assert "is not the folder of a run" in refused(tmp_path, out)
     assert "did you mean 'onnx'?" in run(["export", "tiny", out, "--format", "onxx"], capsys)[2]
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    assert "needs the package onnxscript; run `pip install 'srwm[onnx]'`" in refused("tiny", out)
+    assert "needs the package onnxscript; run `pip install 'srwm[export]'`" in refused("tiny", out)
     monkeypatch.undo()
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "model.json").write_bytes((shipped / "tiny" / "model.json").read_bytes())

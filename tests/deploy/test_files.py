@@ -155,7 +155,7 @@ def test_a_model_that_gives_no_numbers_is_refused():
 
 def test_without_the_extra_a_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(InputError, match=r"needs the package onnxruntime; run `pip install 'srwm\[onnx\]'`"):
+    with pytest.raises(InputError, match=r"needs the package onnxruntime; run `pip install 'srwm\[export\]'`"):
         write_folder(step_of(few_shot()), tmp_path, "onnx", kind="few-shot", card="")
 
 

@@ -7,7 +7,7 @@ import torch
 
 from srwm.data import ImageSet, draw_episodes
 from srwm.errors import InputError
-from srwm.fewshot import TaskConfig, evaluate
+from srwm.fewshot import FewShotTaskConfig, evaluate
 from srwm.fewshot import evaluation as module
 from srwm.fewshot.evaluation import accuracy_by_shots, correct_answers, summarise
 from srwm.runs import devices
@@ -16,7 +16,7 @@ from srwm.supervised.network import to_unit
 
 from .tiny import image_set, model
 
-TASK = TaskConfig(ways=3, shots=2)
+TASK = FewShotTaskConfig(ways=3, shots=2)
 
 
 def test_the_intervals_are_those_of_the_text_books():
@@ -134,7 +134,7 @@ def test_accuracy_by_shots_asks_for_each_number_of_images():
     found = accuracy_by_shots(network, images, 3, [1, 3], episodes=50)
     features = embed(network, images.images)
     for shots, accuracy in zip((1, 3), found, strict=True):
-        task = TaskConfig(ways=3, shots=shots)
+        task = FewShotTaskConfig(ways=3, shots=shots)
         right = correct_answers(network, images, features, task, episodes=50, seed=0, stream=100 + shots)
         assert accuracy == right.mean().item()
 
@@ -143,10 +143,10 @@ def test_accuracy_by_shots_asks_for_each_number_of_images():
     ("task", "sentence"),
     [
         (
-            TaskConfig(ways=3, shots=4),
+            FewShotTaskConfig(ways=3, shots=4),
             "class 'class0' of tiny/train has 4 images; 4 to learn from and 1 to ask for need 5",
         ),
-        (TaskConfig(ways=9), "tiny/train has 8 classes; 9-way episodes need at least 9"),
+        (FewShotTaskConfig(ways=9), "tiny/train has 8 classes; 9-way episodes need at least 9"),
     ],
 )
 def test_too_little_to_test_on_gets_a_sentence(task, sentence):

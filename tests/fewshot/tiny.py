@@ -10,10 +10,10 @@ from srwm.data import ImageSet
 from srwm.fewshot import (
     FewShotConfig,
     FewShotModel,
+    FewShotTaskConfig,
     FewShotTrainer,
     ModelConfig,
     OptimizerConfig,
-    TaskConfig,
     TrainConfig,
 )
 from srwm.runs.checkpoint import latest_checkpoint
@@ -41,7 +41,7 @@ def config(**parts) -> FewShotConfig:
     """A small recipe; `config(task={"queries": 2})` changes single values."""
     base = FewShotConfig(
         recipe="custom",
-        task=TaskConfig(source="folder:nowhere", ways=3, queries=2, image_size=SIZE, channels=1),
+        task=FewShotTaskConfig(source="folder:nowhere", ways=3, queries=2, image_size=SIZE, channels=1),
         model=ModelConfig(encoder_channels=4, hidden_size=8, num_heads=2, ff_size=8, num_layers=1),
         optimizer=OptimizerConfig(learning_rate=5e-3),
         train=TrainConfig(

@@ -17,7 +17,7 @@ from .run_sweep import plan_of
 
 def test_ray_that_is_not_installed_is_a_sentence(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match=r"pip install 'srwm\[ray\]'"):
+    with pytest.raises(InputError, match=r"pip install 'srwm\[cluster\]'"):
         run(plan_of("finish", "0"), ray="auto")
 
 

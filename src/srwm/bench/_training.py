@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from srwm.data import ImageSet
 from srwm.runs.atomic import failures_as_sentences
 from srwm.runs.config import override
 from srwm.runs.devices import choose_device, hardware, set_deterministic
@@ -88,6 +89,18 @@ class TrainingBench:
             with failures_as_sentences(json_path):
                 json_path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         return 0
+
+
+def random_sets(names: Sequence[str], classes: int, per_class: int, channels: int, image_size: int) -> list[ImageSet]:
+    """Random images of a shape: so many classes under each name."""
+    generator = torch.Generator().manual_seed(0)
+    shape, words = (classes * per_class, channels, image_size, image_size), [str(i) for i in range(classes)]
+    return [
+        ImageSet.of_counts(
+            name, torch.randint(256, shape, dtype=torch.uint8, generator=generator), [per_class] * classes, words
+        )
+        for name in names
+    ]
 
 
 def _stepper(train_step: Callable[[int], None]) -> Callable[[], None]:

@@ -9,10 +9,9 @@ from srwm.continual.config import ContinualConfig, TasksConfig
 from srwm.continual.recipes import RECIPES
 from srwm.continual.trainer import ContinualTrainer
 from srwm.continual.training_run import loop_options
-from srwm.data import ImageSet
 from srwm.supervised.bank import source_names
 
-from ._training import TrainingBench
+from ._training import TrainingBench, random_sets
 
 _CLASSES = 64
 
@@ -24,20 +23,9 @@ def random_trainer(config: ContinualConfig, device: torch.device) -> ContinualTr
 
 
 def _random_bank(tasks: TasksConfig) -> TaskBank:
-    generator = torch.Generator().manual_seed(0)
     classes, per_class = max(_CLASSES, tasks.ways * tasks.rounds), tasks.shots + tasks.queries
-    shape = (classes * per_class, tasks.channels, tasks.image_size, tasks.image_size)
     names = source_names(tasks.sources)
-    sets = [
-        ImageSet.of_counts(
-            name,
-            torch.randint(256, shape, dtype=torch.uint8, generator=generator),
-            [per_class] * classes,
-            [str(i) for i in range(classes)],
-        )
-        for name in names
-    ]
-    return TaskBank.of_sets(names, sets)
+    return TaskBank.of_sets(names, random_sets(names, classes, per_class, tasks.channels, tasks.image_size))
 
 
 CONTINUAL = TrainingBench(

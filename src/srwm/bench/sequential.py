@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import torch
 
-from srwm.data import ImageSet
 from srwm.sequential.bank import Bank, distinct_sources, set_names
 from srwm.sequential.config import SequentialConfig, StreamConfig
 from srwm.sequential.recipes import RECIPES
 from srwm.sequential.trainer import SequentialTrainer
 from srwm.sequential.training_run import loop_options
 
-from ._training import TrainingBench
+from ._training import TrainingBench, random_sets
 
 _CLASSES = 32
 
@@ -23,20 +22,10 @@ def random_trainer(config: SequentialConfig, device: torch.device) -> Sequential
 
 
 def _random_bank(stream: StreamConfig) -> Bank:
-    generator = torch.Generator().manual_seed(0)
     classes, per_class = max(_CLASSES, stream.ways), stream.per_class + 1
-    shape = (classes * per_class, stream.channels, stream.image_size, stream.image_size)
-    sets = [
-        ImageSet.of_counts(
-            name,
-            torch.randint(256, shape, dtype=torch.uint8, generator=generator),
-            [per_class] * classes,
-            [str(i) for i in range(classes)],
-        )
-        for name in set_names(stream)
-    ]
-    words = distinct_sources(stream)
-    return Bank.of_sets(set_names(stream), sets, [words.index(word) for word in stream.sources])
+    names, words = set_names(stream), distinct_sources(stream)
+    sets = random_sets(names, classes, per_class, stream.channels, stream.image_size)
+    return Bank.of_sets(names, sets, [words.index(word) for word in stream.sources])
 
 
 SEQUENTIAL = TrainingBench(

@@ -11,7 +11,23 @@ from collections.abc import Sequence
 import srwm
 from srwm.errors import InputError, RunError
 
-from . import bench, data, demo, doctor, evaluate, export, inspect, recipes, report, stream, sweep, train, watch
+from . import (
+    bench,
+    data,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    inspect,
+    models,
+    push,
+    recipes,
+    report,
+    stream,
+    sweep,
+    train,
+    watch,
+)
 from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Parser
 
 __all__ = ["build_parser", "main"]
@@ -23,7 +39,24 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"srwm {srwm.__version__}")
     parser.set_defaults(parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for verb in (train, evaluate, report, inspect, demo, stream, watch, recipes, sweep, export, data, bench, doctor):
+    verbs = (
+        train,
+        evaluate,
+        report,
+        inspect,
+        demo,
+        stream,
+        watch,
+        recipes,
+        models,
+        sweep,
+        export,
+        push,
+        data,
+        bench,
+        doctor,
+    )
+    for verb in verbs:
         verb.add(parser, commands)
     return parser
 

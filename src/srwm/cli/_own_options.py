@@ -14,13 +14,7 @@ T = TypeVar("T")
 
 
 def add_own_options(parser: Parser, base: type, classes: Mapping[str, type]) -> None:
-    """Add the options that experiments have beside those of all.
-
-    Args:
-        parser: of the command.
-        base: the dataclass of the options of all.
-        classes: the dataclass of each experiment, by its name.
-    """
+    """Add the options that experiments have beside those of all."""
     from srwm.runs.config import field_texts
 
     general = {field.name for field in dataclasses.fields(base)}
@@ -44,12 +38,6 @@ def add_own_options(parser: Parser, base: type, classes: Mapping[str, type]) -> 
 
 def read_own_options(args: argparse.Namespace, cls: type[T], general: Mapping[str, Any], experiment: str) -> T:
     """Make the options of an experiment of what was given on the command line.
-
-    Args:
-        args: the command line.
-        cls: the dataclass.
-        general: the options of all experiments.
-        experiment: the name of the experiment.
 
     Raises:
         InputError: if an option of another experiment was given, or one makes no sense.

@@ -12,7 +12,9 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     evaluate = parser.add_command(
         commands, "evaluate", "Test a trained model, as the paper does, on classes or levels it has never seen."
     )
-    evaluate.add_argument("model", metavar="MODEL", help="a model that comes with srwm, or the folder of a run")
+    evaluate.add_argument(
+        "model", metavar="MODEL", help="a model that comes with srwm, the folder of a run, or hf:owner/name"
+    )
     evaluate.add_argument("--split", choices=("test", "validation"), help="(default: test)")
     evaluate.add_argument(
         "--sets",

@@ -8,12 +8,11 @@ from pathlib import Path
 from ._parser import EXIT_OK, Commands, Parser, printable
 
 _LICENCE = "Apache-2.0"
-_MOST_CARD_BYTES = 1 << 20
 _EPILOG = """\
 formats:
   srwm    weights.safetensors, model.json and README.md, the card; `srwm evaluate` and `srwm.load` take the folder
   torch   model.pt2 of torch.export: `step = torch.export.load("model.pt2").module()`
-  onnx    model.onnx for ONNX Runtime and others (needs `pip install 'srwm[onnx]'`)
+  onnx    model.onnx for ONNX Runtime and others (needs `pip install 'srwm[export]'`)
 
 model.pt2 and model.onnx hold one step: a function from an input and a state to an answer and the new state. io.json
 beside them says names, shapes and types, and the card says how to run them. They need no srwm, take a batch of any
@@ -42,7 +41,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         "run_folder",
         type=Path,
         metavar="RUN",
-        help="the folder of a run; for torch and onnx also an exported model, or the name of one that comes with srwm",
+        help="the folder of a run; for torch and onnx also an exported model, one that comes with srwm, hf:owner/name",
     )
     export.add_argument("out", type=Path, metavar="FOLDER", help="the folder of the model")
     export.add_argument("--format", choices=("srwm", "torch", "onnx"), default="srwm", help="(default: srwm)")
@@ -92,8 +91,8 @@ def _deploy(args: argparse.Namespace) -> None:
         raise InputError(f"--half is for --format srwm; the numbers in {written.file} have 32 bits")
     check_free(args.out)
     written.check_packages()
-    with _exported(args) as model:
-        card = _read_card(model / "README.md")
+    with exported_model(args) as model:
+        card = read_card_file(model / "README.md")
         step, kind = load_step(model)
     difference = write_folder(step, args.out, args.format, kind=kind, card=card)
     print(
@@ -103,18 +102,20 @@ def _deploy(args: argparse.Namespace) -> None:
     )
 
 
-def _read_card(path: Path) -> str:
+def read_card_file(path: Path) -> str:
+    """Read the card of an exported model as text."""
     from srwm.errors import InputError
+    from srwm.runs.model_files import CARD_FILE
     from srwm.runs.reading import read_file
 
     try:
-        return read_file(path, _MOST_CARD_BYTES).decode()
+        return read_file(path, CARD_FILE["README.md"]).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error}") from error
 
 
 @contextlib.contextmanager
-def _exported(args: argparse.Namespace) -> Iterator[Path]:
+def exported_model(args: argparse.Namespace) -> Iterator[Path]:
     """Find the folder of an exported model with its card; a run is exported for as long as it takes."""
     import tempfile
 
@@ -127,6 +128,8 @@ def _exported(args: argparse.Namespace) -> Iterator[Path]:
             _export_run(args, Path(folder))
             yield Path(folder)
         return
+    if args.half:
+        raise InputError(f"--half is for runs; {args.run_folder} is an exported model, which stays as it is")
     if args.licence is not None:
         raise InputError(f"--licence is for runs; {args.run_folder} is an exported model, whose card says its licence")
     if not (named / "README.md").is_file():

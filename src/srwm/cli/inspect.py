@@ -37,7 +37,9 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     inspect = parser.add_command(commands, "inspect", "Watch a trained model rewrite its own weights, and draw it.")
     inspect.epilog = _EPILOG
     inspect.formatter_class = argparse.RawDescriptionHelpFormatter
-    inspect.add_argument("model", metavar="MODEL", help="a model that comes with srwm, or the folder of a run")
+    inspect.add_argument(
+        "model", metavar="MODEL", help="a model that comes with srwm, the folder of a run, or hf:owner/name"
+    )
     inspect.add_argument(
         "--out",
         type=Path,

@@ -73,7 +73,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     stream.epilog = _EPILOG
     stream.formatter_class = argparse.RawDescriptionHelpFormatter
     stream.add_argument(
-        "model", metavar="MODEL", help="the folder of a run on streams or on tasks, or of an exported model of one"
+        "model", metavar="MODEL", help="a run on streams or on tasks, an exported model of one, or hf:owner/name"
     )
     stream.add_argument("--watch", type=Path, metavar="FOLDER", help="take images from a folder, not lines from stdin")
     stream.add_argument(

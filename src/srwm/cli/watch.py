@@ -35,7 +35,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     )
     watch.epilog = _EPILOG
     watch.formatter_class = argparse.RawDescriptionHelpFormatter
-    watch.add_argument("model", metavar="MODEL", help="the folder of a run on games, or of an exported model of one")
+    watch.add_argument("model", metavar="MODEL", help="a run on games, an exported model, or hf:owner/name")
     watch.add_argument("--game", metavar="NAME", help="any game of ProcGen (default: the first one of the run)")
     watch.add_argument(
         "--distribution",

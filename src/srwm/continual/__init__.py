@@ -8,7 +8,7 @@ from .loading import export_continual_model, load_continual_model
 from .measures import ContinualEvaluation, TaskMatrix
 from .model import ContinualModel
 from .recipes import RECIPES, ContinualRecipe, recipe
-from .sequences import Sequences, draw_sequences
+from .sequences import TaskSequences, draw_sequences
 from .trainer import ContinualTrainer
 
 __all__ = [
@@ -20,9 +20,9 @@ __all__ = [
     "ContinualTrainConfig",
     "ContinualTrainer",
     "LossConfig",
-    "Sequences",
     "TaskBank",
     "TaskMatrix",
+    "TaskSequences",
     "TasksConfig",
     "draw_sequences",
     "evaluate",

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from srwm.supervised.evaluation import images_at_once
 from srwm.supervised.network import to_unit
 
-from .evaluation import Task
+from .evaluation import ContinualTask
 from .model import ContinualModel
 
 
@@ -28,7 +28,7 @@ class NearestMean:
         self._means: list[Tensor] = []
         self._labels: list[int] = []
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: ContinualTask) -> None:
         """Take the mean of each class of the next task."""
         for label in sorted(set(task.labels.flatten().tolist())):
             is_own = (task.labels == label).to(task.support.dtype)
@@ -36,7 +36,7 @@ class NearestMean:
             self._means.append(total / is_own.sum(dim=1, keepdim=True))
             self._labels.append(label)
 
-    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+    def answer(self, task: ContinualTask) -> Int[Tensor, "b q"]:
         """The label of the nearest mean."""
         means = torch.stack(self._means, dim=1)
         nearest = torch.cdist(task.query, means).argmin(dim=-1)
@@ -66,7 +66,7 @@ class FineTuning:
         self._optimizer = torch.optim.SGD([*encoder, *self._head.parameters()], lr=learning_rate, momentum=0.9)
 
     @torch.enable_grad()
-    def learn(self, task: Task) -> None:
+    def learn(self, task: ContinualTask) -> None:
         """Train on the examples of the next task."""
         images, _ = self._images(task)
         device = self._head.weight.device
@@ -77,7 +77,7 @@ class FineTuning:
             self._optimizer.step()
 
     @torch.no_grad()
-    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+    def answer(self, task: ContinualTask) -> Int[Tensor, "b q"]:
         """The most likely label."""
         _, images = self._images(task)
         device = self._head.weight.device
@@ -85,7 +85,7 @@ class FineTuning:
         scores = [self._head(self._model.features(to_unit(part.to(device)))) for part in parts]
         return torch.cat(scores).argmax(dim=-1)[None]
 
-    def _images(self, task: Task) -> tuple[Tensor, Tensor]:
+    def _images(self, task: ContinualTask) -> tuple[Tensor, Tensor]:
         if task.images is None:
             raise ValueError("this task has no images; expected those of a single sequence, as `evaluate_split` gives")
         return task.images

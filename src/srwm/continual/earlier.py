@@ -11,14 +11,7 @@ from .model import ContinualModel
 
 
 class EarlierSequences:
-    """Asks at every boundary about all tasks of the sequences that some rows had before.
-
-    Args:
-        model: the network.
-        query: features of the queries of these sequences.
-        labels: their labels.
-        goes_on: which rows go on in the state after that sequence; the others are not asked.
-    """
+    """Asks at every boundary about all tasks of the sequences that some rows had before; `goes_on` says which."""
 
     def __init__(
         self,

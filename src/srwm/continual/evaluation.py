@@ -27,7 +27,7 @@ _SEQUENCES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Task:
+class ContinualTask:
     """A task of b sequences: examples and queries, as features of their images."""
 
     support: Float[Tensor, "b k f"]
@@ -43,21 +43,18 @@ class Task:
 
 
 @runtime_checkable
-class Learner(Protocol):
+class ContinualLearner(Protocol):
     """What learns from tasks, and is asked about them: a network, or a classifier beside it."""
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: ContinualTask) -> None:
         """Learn the examples of the next task."""
 
-    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+    def answer(self, task: ContinualTask) -> Int[Tensor, "b q"]:
         """Give the labels of a task's queries, without learning from them."""
 
 
 class InContext:
     """The network itself, which learns by its state alone.
-
-    Args:
-        model: the network.
 
     Attributes:
         state: what it has learnt; None before the first task.
@@ -67,11 +64,11 @@ class InContext:
         self.model = model
         self.state: SequenceState | None = None
 
-    def learn(self, task: Task) -> None:
+    def learn(self, task: ContinualTask) -> None:
         """Learn the examples of the next task."""
         self.state = self.model.learn_features(task.support, task.labels, self.state)
 
-    def answer(self, task: Task) -> Int[Tensor, "b q"]:
+    def answer(self, task: ContinualTask) -> Int[Tensor, "b q"]:
         """Give the labels of a task's queries."""
         query = task.query
         rows = max(1, at_once(IMAGES_AT_ONCE, query.device, floats=len(query) * self.model.config.model.widest))
@@ -80,7 +77,7 @@ class InContext:
 
 
 @torch.no_grad()
-def accuracies(learner: Learner, tasks: Sequence[Task]) -> Float[Tensor, "b n n"]:
+def accuracies(learner: ContinualLearner, tasks: Sequence[ContinualTask]) -> Float[Tensor, "b n n"]:
     """Learn task after task; accuracy of each sequence on each task so far after each one, zero above the diagonal."""
     found = tasks[0].support.new_zeros(len(tasks[0].support), len(tasks), len(tasks))
     for after, task in enumerate(tasks):
@@ -168,7 +165,7 @@ def _evaluate(
             rows = at_once(size, features.device, floats=tasks.images * model.config.model.widest)
             for support, labels, query, wanted in zip(*(field.split(rows) for field in drawn[:4]), strict=True):
                 each = [
-                    Task(features[support[:, i]], labels[:, i], features[query[:, i]], wanted[:, i])
+                    ContinualTask(features[support[:, i]], labels[:, i], features[query[:, i]], wanted[:, i])
                     for i in range(tasks.tasks)
                 ]
                 found.append(accuracies(InContext(model), each))

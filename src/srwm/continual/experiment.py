@@ -10,16 +10,13 @@ from rich.table import Table
 
 from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.inspect.inspected import Inspected
-from srwm.runs.charts import Chart, Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
-from srwm.runs.training import Run
 from srwm.supervised.loop_options import MAY_CHANGE
 
 from .bank import load_bank
 from .baselines import FineTuning, NearestMean
 from .config import ContinualConfig, TasksConfig
-from .evaluation import InContext, Learner, evaluate_orders
+from .evaluation import ContinualLearner, InContext, evaluate_orders
 from .inspection import ContinualInspectOptions, inspect_continual
 from .loading import KIND, build_model
 from .measures import ContinualEvaluation
@@ -31,7 +28,7 @@ from .split import evaluate_split, load_split_source
 from .tables import evaluation_table, read_evaluation, result_table
 from .training_run import train
 
-LEARNERS: dict[str, Callable[[ContinualModel], Learner]] = {
+LEARNERS: dict[str, Callable[[ContinualModel], ContinualLearner]] = {
     "model": InContext,
     "nearest-mean": NearestMean,
     "fine-tuning": FineTuning,
@@ -61,16 +58,17 @@ class Continual(Experiment):
     """Task after task, in one state."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
     evaluate_options = ContinualEvaluateOptions
     inspect_options = ContinualInspectOptions
-
-    def build(self, config: ContinualConfig, about: Mapping[str, Any]) -> ContinualModel:
-        return build_model(config)
-
-    def train(self, config: ContinualConfig, run: Run) -> None:
-        train(config, run)
+    build = staticmethod(build_model)
+    train = staticmethod(train)
+    result_table = staticmethod(result_table)
+    measures = staticmethod(measures)
+    charts = staticmethod(charts)
+    inspect = staticmethod(inspect_continual)
 
     def test(self, model: ContinualModel, config: ContinualConfig, options: ContinualEvaluateOptions) -> dict[str, Any]:
         """On sequences that are drawn, or with `--source` on tasks of its classes with all images as queries."""
@@ -102,15 +100,6 @@ class Continual(Experiment):
         own = {field.name: tested[field.name] for field in dataclasses.fields(ContinualEvaluation)}
         return evaluation_table(f"{title}: accuracy in %", read_evaluation(own), figures)
 
-    def result_table(self, result: Mapping[str, Any]) -> Table:
-        return result_table(result)
-
-    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
-        return measures(result)
-
-    def charts(self, result: Mapping[str, Any]) -> list[Chart]:
-        return charts(result)
-
     def card_text(self, config: ContinualConfig, result: Mapping[str, Any]) -> CardText:
         tasks, tested = config.tasks, read_evaluation(result["test"])
         rows = {
@@ -130,9 +119,6 @@ class Continual(Experiment):
             "Tested on classes it was not trained on. It has seen no other kind of image, and no longer sequences of "
             "tasks: on others, test it before you trust it.",
         )
-
-    def inspect(self, name: str, options: ContinualInspectOptions) -> Inspected:
-        return inspect_continual(name, options)
 
 
 def _on_drawn(model: ContinualModel, tasks: TasksConfig, options: ContinualEvaluateOptions) -> ContinualEvaluation:

@@ -15,7 +15,7 @@ from srwm.live.requests import Request
 from .bank import load_bank
 from .config import MOST_TASKS
 from .model import ContinualModel
-from .sequences import Sequences, draw_sequences
+from .sequences import TaskSequences, draw_sequences
 
 _STREAM = 0x11FE
 """Keeps these random numbers apart from those of training and testing."""
@@ -85,7 +85,7 @@ class TaskDemo:
         return self._tasks.labels == "class_incremental"
 
     def _sequence(self, number: int) -> list[Request]:
-        drawn: Sequences = draw_sequences(
+        drawn: TaskSequences = draw_sequences(
             self._bank,
             torch.tensor(number),
             self._tasks,

@@ -81,15 +81,7 @@ def tasks_prototypical_loss(
     query_labels: Int[Tensor, "b n q"],
     ways: int,
 ) -> Float[Tensor, ""]:
-    """Cross-entropy of telling the queries of all tasks apart by their distance from the mean of each class.
-
-    Args:
-        support: features of the examples.
-        labels: of the examples, of either kind.
-        query: features of the queries.
-        query_labels: of the queries.
-        ways: classes of a task.
-    """
+    """Cross-entropy of telling the queries of all tasks apart by their distance from the mean of each class."""
     tasks = support.shape[1]
     offset = ways * torch.arange(tasks, device=labels.device)[:, None]
     known, wanted = ((each % ways + offset).flatten(1) for each in (labels, query_labels))

@@ -20,9 +20,7 @@ _LARGEST_CELLS_WITH_NUMBERS = 12
 def plot_matrices(matrices: Mapping[str, TaskMatrix], out: Path) -> None:
     """Draw a matrix for each method, side by side: rows are the tasks learnt so far, columns the tasks asked about.
 
-    Args:
-        matrices: what was measured, by the title of its panel; all on as many tasks.
-        out: the picture; its ending says of what kind (.png, .svg, .pdf).
+    All are on as many tasks. The ending of `out` says of what kind the picture is (.png, .svg, .pdf).
 
     Raises:
         InputError: if it cannot be drawn there, or matplotlib is not there.

@@ -11,7 +11,7 @@ from srwm.supervised.config import MOST_SOURCES
 
 from .config import TasksConfig
 from .evaluation import REPLAYS
-from .sequences import Sequences
+from .sequences import TaskSequences
 
 
 class Replays(NamedTuple):
@@ -30,17 +30,11 @@ class Replays(NamedTuple):
     """Their labels."""
 
 
-def replay(drawn: Sequences, steps: Int[Tensor, "*s"], tasks: TasksConfig, *, seed: int) -> Replays:
+def replay(drawn: TaskSequences, steps: Int[Tensor, "*s"], tasks: TasksConfig, *, seed: int) -> Replays:
     """Make further sequences of the images of drawn ones.
 
     The classes of a source are shared out anew among its tasks and labels, and the images of each class among examples
     and queries. A pure function of seed and steps.
-
-    Args:
-        drawn: the sequences of some steps.
-        steps: the numbers of these steps.
-        tasks: what a sequence is, and how many replays there are.
-        seed: seed of the run.
     """
     per_class, examples = tasks.shots + tasks.queries, drawn.support.shape[-1]
     number, device = tasks.tasks, steps.device

@@ -18,7 +18,7 @@ from .bank import TaskBank
 from .config import TasksConfig
 
 
-class Sequences(NamedTuple):
+class TaskSequences(NamedTuple):
     """Sequences of n tasks as places in a bank of images.
 
     The axes `*s b` are those of the drawing: steps, if several were drawn at once, and the batch.
@@ -45,7 +45,7 @@ def draw_sequences(
     order: Order | None = None,
     seed: int,
     number: int = 0,
-) -> Sequences:
+) -> TaskSequences:
     """Draw a batch of sequences for each of the given steps.
 
     The classes of all tasks of a sequence are different ones, in random order, which is also a random permutation of
@@ -90,7 +90,7 @@ def draw_sequences(
     if tasks.labels == "class_incremental":
         offset = tasks.ways * torch.arange(tasks.tasks, device=steps.device)[:, None]
         labels, wanted = labels + offset, wanted + offset
-    return Sequences(places, labels, questions, wanted, source)
+    return TaskSequences(places, labels, questions, wanted, source)
 
 
 def _by_round(places: Tensor, labels: Tensor, rounds: int, ways: int) -> tuple[Tensor, Tensor]:

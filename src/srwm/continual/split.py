@@ -18,7 +18,7 @@ from srwm.supervised.evaluation import embed
 from srwm.supervised.network import evaluating
 
 from .config import TasksConfig
-from .evaluation import SPLIT, InContext, Learner, Task, accuracies
+from .evaluation import SPLIT, ContinualLearner, ContinualTask, InContext, accuracies
 from .measures import TaskMatrix, task_matrix
 from .model import ContinualModel
 
@@ -78,7 +78,7 @@ def evaluate_split(
     *,
     draws: int = 10,
     seed: int = 0,
-    make_learner: Callable[[ContinualModel], Learner] = InContext,
+    make_learner: Callable[[ContinualModel], ContinualLearner] = InContext,
 ) -> TaskMatrix:
     """Test a model on sequences of tasks whose queries are all images that are no examples.
 
@@ -108,7 +108,9 @@ def evaluate_split(
                 key = stream_key(seed, SPLIT + 2 + number, torch.tensor(draw))
                 task = _task(model, sources[index], features[index], classes, tasks.shots, key)
                 offset = number * tasks.ways if tasks.labels == "class_incremental" else 0
-                each.append(Task(task.support, task.labels + offset, task.query, task.wanted + offset, task.images))
+                each.append(
+                    ContinualTask(task.support, task.labels + offset, task.query, task.wanted + offset, task.images)
+                )
             found.append(accuracies(make_learner(model), each))
     return task_matrix(_names(sources, tasks), torch.cat(found).cpu())
 
@@ -149,7 +151,7 @@ def _task(
     classes: Sequence[int],
     shots: int,
     key: Int[Tensor, ""],
-) -> Task:
+) -> ContinualTask:
     """A task of one sequence, with the labels 0 to ways - 1."""
     support, labels, query, wanted = [], [], [], []
     for label, number in enumerate(classes):
@@ -171,7 +173,7 @@ def _task(
     known = embed(model, examples)
     answers = embed(model, asked) if features is None else features[questions.to(features.device)]
     device = known.device
-    return Task(
+    return ContinualTask(
         known[None],
         torch.cat(labels)[shuffled][None].to(device),
         answers[None],

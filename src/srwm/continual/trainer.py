@@ -33,7 +33,7 @@ from .loss import (
     weighted_mean,
 )
 from .replays import Replays, replay
-from .sequences import Sequences, draw_sequences
+from .sequences import TaskSequences, draw_sequences
 from .views import Views
 
 MOST_NAMED = 5
@@ -158,7 +158,7 @@ class ContinualTrainer(Trainer):
         if self._carried is not None:
             self._carried.load_tensors(groups.get("carried", {}))
 
-    def _draw(self, steps: Tensor) -> Sequences:
+    def _draw(self, steps: Tensor) -> TaskSequences:
         return draw_sequences(
             self.training,
             steps,
@@ -305,7 +305,7 @@ class ContinualTrainer(Trainer):
         return total / support.shape[1]
 
 
-def _images(drawn: Sequences) -> Tensor:
+def _images(drawn: TaskSequences) -> Tensor:
     """Where the images of each task lie, the examples before the queries."""
     return torch.cat([drawn.support, drawn.query], dim=-1)
 

@@ -13,12 +13,7 @@ from .evaluation import AUGMENTATION
 
 
 class Views:
-    """Gives images of a bank as a training shows them; a pure function of the step.
-
-    Args:
-        bank: the training images, on the device.
-        config: the recipe.
-    """
+    """Gives images of a bank as a training shows them; a pure function of the step."""
 
     def __init__(self, bank: TaskBank, config: ContinualConfig) -> None:
         self._images, self._tasks, self._seed = bank.images, config.tasks, config.seed

@@ -112,10 +112,6 @@ def _convert_idx(
 def read_idx(path: Path, axes: int) -> UInt8[ndarray, "..."]:
     """Read a gzipped file of bytes in the IDX format, as MNIST comes in.
 
-    Args:
-        path: the file.
-        axes: how many its array must have.
-
     Raises:
         InputError: it is missing, or not such a file.
     """

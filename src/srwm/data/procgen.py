@@ -172,10 +172,6 @@ def _pip_arguments(wheel: Wheel) -> list[str]:
 def _run_pip(arguments: list[str], otherwise: str) -> None:
     """Run the pip of this Python.
 
-    Args:
-        arguments: what to tell it.
-        otherwise: what else can be done, for the sentence that says it failed.
-
     Raises:
         RunError: it failed.
     """

@@ -186,12 +186,7 @@ FOLDER_PREFIX = "folder:"
 
 
 def unknown_source(name: str, others: list[str]) -> InputError:
-    """Say that there is no such source, and name the nearest one.
-
-    Args:
-        name: what was asked for.
-        others: sources that are there beside those of the table.
-    """
+    """Say that there is no such source, and name the nearest one."""
     words = [*SOURCES, *others]
     nearest = difflib.get_close_matches(name.lower()[:100], words, n=1, cutoff=0.5)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else "."

@@ -64,7 +64,7 @@ def _package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise InputError(f"an ONNX file needs the package {error.name}; run `pip install 'srwm[onnx]'`") from error
+        raise InputError(f"an ONNX file needs the package {error.name}; run `pip install 'srwm[export]'`") from error
 
 
 def _write_torch(program: ExportedProgram, step: Step) -> bytes:

@@ -2,7 +2,7 @@
 
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
-from .config import BootstrapConfig, FewShotConfig, TaskConfig
+from .config import BootstrapConfig, FewShotConfig, FewShotTaskConfig
 from .evaluation import FewShotEvaluation, evaluate
 from .experiment import FEW_SHOT
 from .loading import export_model, load_model, shipped_models
@@ -17,10 +17,10 @@ __all__ = [
     "FewShotEvaluation",
     "FewShotModel",
     "FewShotRecipe",
+    "FewShotTaskConfig",
     "FewShotTrainer",
     "ModelConfig",
     "OptimizerConfig",
-    "TaskConfig",
     "TrainConfig",
     "evaluate",
     "export_model",

@@ -9,7 +9,7 @@ from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 
 
 @dataclass(frozen=True)
-class TaskConfig:
+class FewShotTaskConfig:
     """What an episode is."""
 
     source: str = "omniglot"
@@ -89,7 +89,7 @@ class BootstrapConfig:
 class FewShotConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    task: TaskConfig = field(default_factory=TaskConfig)
+    task: FewShotTaskConfig = field(default_factory=FewShotTaskConfig)
     """What an episode is."""
     bootstrap: BootstrapConfig = field(default_factory=BootstrapConfig)
     """Whether and how training is bootstrapped."""

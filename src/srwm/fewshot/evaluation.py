@@ -14,7 +14,7 @@ from srwm.supervised.evaluation import chunks, embed
 from srwm.supervised.network import evaluating
 from srwm.supervised.statistics import t_95
 
-from .config import TaskConfig
+from .config import FewShotTaskConfig
 from .model import FewShotModel
 
 _EPISODES_AT_ONCE = 2000
@@ -39,7 +39,7 @@ class FewShotEvaluation:
 def evaluate(
     model: FewShotModel,
     images: ImageSet,
-    task: TaskConfig,
+    task: FewShotTaskConfig,
     *,
     sets: int = 5,
     episodes: int = 16_000,
@@ -93,7 +93,7 @@ def correct_answers(
     model: FewShotModel,
     images: ImageSet,
     features: Float[Tensor, "n f"],
-    task: TaskConfig,
+    task: FewShotTaskConfig,
     *,
     episodes: int,
     seed: int,
@@ -130,7 +130,13 @@ def accuracy_by_shots(
     return [
         float(
             correct_answers(
-                model, images, features, TaskConfig(ways=ways, shots=k), episodes=episodes, seed=seed, stream=100 + k
+                model,
+                images,
+                features,
+                FewShotTaskConfig(ways=ways, shots=k),
+                episodes=episodes,
+                seed=seed,
+                stream=100 + k,
             ).mean()
         )
         for k in shots

@@ -9,18 +9,16 @@ from rich.table import Table
 
 from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.inspect.inspected import Inspected
 from srwm.runs.charts import Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 from srwm.runs.results import read_part
-from srwm.runs.training import Run
 from srwm.supervised.loop_options import MAY_CHANGE
 
 from .config import FewShotConfig
 from .evaluation import FewShotEvaluation, evaluate
 from .images import image_loader, source_words
 from .inspection import FewShotInspectOptions, inspect_few_shot
-from .loading import KIND, build_saved_model
+from .loading import KIND, about_model, build_saved_model
 from .model import FewShotModel
 from .recipes import RECIPES
 from .tables import evaluation_table, result_table
@@ -51,16 +49,15 @@ class FewShot(Experiment):
     """Few-shot learning."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
     evaluate_options = FewShotEvaluateOptions
     inspect_options = FewShotInspectOptions
-
-    def build(self, config: FewShotConfig, about: Mapping[str, Any]) -> FewShotModel:
-        return build_saved_model(config, about)
-
-    def train(self, config: FewShotConfig, run: Run) -> None:
-        train(config, run)
+    build = staticmethod(build_saved_model)
+    train = staticmethod(train)
+    meta = staticmethod(about_model)
+    inspect = staticmethod(inspect_few_shot)
 
     def test(self, model: FewShotModel, config: FewShotConfig, options: FewShotEvaluateOptions) -> dict[str, Any]:
         channels, size, _ = model.image_shape
@@ -121,12 +118,6 @@ class FewShot(Experiment):
             },
             "It has seen no other kind of image: on others, test it before you trust it.",
         )
-
-    def meta(self, model: FewShotModel) -> dict[str, Any]:
-        return {"image_shape": list(model.image_shape)}
-
-    def inspect(self, name: str, options: FewShotInspectOptions) -> Inspected:
-        return inspect_few_shot(name, options)
 
 
 FEW_SHOT = FewShot()

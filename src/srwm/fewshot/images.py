@@ -8,16 +8,11 @@ from srwm.data.image_set import joined
 from srwm.data.load import Split
 from srwm.data.sources import FOLDER_PREFIX, SOURCES
 
-from .config import TaskConfig
+from .config import FewShotTaskConfig
 
 
-def image_loader(task: TaskConfig, data: Path | None) -> Callable[[Split], ImageSet]:
-    """A function from the name of a split to its images, of the size that the task asks for.
-
-    Args:
-        task: where the images come from and how they are wanted.
-        data: the data folder; see `srwm.data.data_folder`.
-    """
+def image_loader(task: FewShotTaskConfig, data: Path | None) -> Callable[[Split], ImageSet]:
+    """A function from the name of a split to its images, of the size that the task asks for."""
 
     def load(split: Split) -> ImageSet:
         sets = [

@@ -24,9 +24,9 @@ class FewShotModel(ImageLearner):
         ValueError: if an option does not fit.
 
     Example:
-        >>> from srwm.fewshot import ModelConfig, TaskConfig
+        >>> from srwm.fewshot import ModelConfig, FewShotTaskConfig
         >>> small = ModelConfig(encoder_channels=8, hidden_size=16, num_heads=2, ff_size=16)
-        >>> model = FewShotModel(FewShotConfig(task=TaskConfig(ways=3), model=small))
+        >>> model = FewShotModel(FewShotConfig(task=FewShotTaskConfig(ways=3), model=small))
         >>> images = torch.randint(256, (5, 28, 28), dtype=torch.uint8)
         >>> state = model.learn(images[:3], torch.tensor([0, 1, 2]))
         >>> model.predict(images[3:], state).shape

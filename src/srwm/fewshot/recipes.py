@@ -12,7 +12,7 @@ from srwm.runs.recipes import NamedRecipe, recipe_finder
 from srwm.supervised.config import ModelConfig, OptimizerConfig, TrainConfig
 from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET, OFF_PLATEAU, UNIT_KEYS
 
-from .config import BootstrapConfig, FewShotConfig, TaskConfig
+from .config import BootstrapConfig, FewShotConfig, FewShotTaskConfig
 
 FewShotRecipe = NamedRecipe[FewShotConfig]
 """A named configuration of few-shot learning."""
@@ -23,12 +23,12 @@ NOAM = OptimizerConfig(schedule="noam")
 # percent, 1,600 episodes choose almost at random.
 OMNIGLOT = FewShotConfig(train=TrainConfig(validation_episodes=12_800))
 MINI_IMAGENET = FewShotConfig(
-    task=TaskConfig(source="mini-imagenet"),
+    task=FewShotTaskConfig(source="mini-imagenet"),
     model=ModelConfig(encoder_channels=32, encoder_dropout=0.1, num_layers=3, ff_size=1024, dropout=0.1),
     optimizer=NOAM,
     train=TrainConfig(batch_size=16, total_steps=600_000),
 )
-FC100 = replace(MINI_IMAGENET, task=TaskConfig(source="fc100", shots=5))
+FC100 = replace(MINI_IMAGENET, task=FewShotTaskConfig(source="fc100", shots=5))
 
 
 _LSTM_OMNIGLOT: dict[str, Any] = {"memory": "lstm", "hidden_size": 512, "ff_size": None}
@@ -180,7 +180,9 @@ _RECIPES = {
     ),
     "strokes-1shot": FewShotRecipe(
         FewShotConfig(
-            task=TaskConfig(source="strokes", image_size=20, queries=15, rotate_support=True, prototypical_loss=1.0),
+            task=FewShotTaskConfig(
+                source="strokes", image_size=20, queries=15, rotate_support=True, prototypical_loss=1.0
+            ),
             # Two heads and not eight: see docs/ideas/chance.md.
             model=ModelConfig(
                 encoder_channels=32, hidden_size=128, num_heads=2, ff_size=256, **{**OFF_PLATEAU, **UNIT_KEYS}

@@ -12,12 +12,7 @@ from .evaluation import FewShotEvaluation
 
 
 def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
-    """The results of a run.
-
-    Args:
-        result: the content of `result.json`.
-        paper: the paper's figure in percent, if there is one.
-    """
+    """The results of a run, beside the paper's figure in percent, if there is one."""
     table = Table(title=f"{result['recipe']}, seed {result['seed']}")
     table.add_column("measure")
     table.add_column("value", justify="right")

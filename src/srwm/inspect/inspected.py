@@ -147,16 +147,7 @@ def look_into_questions(
     scores: Callable[[], Float[Tensor, "b ways"]],
     steps: int,
 ) -> LookedInto:
-    """Look into the answer that each recorded row ends with, if its last of so many steps was recorded.
-
-    Args:
-        model: what answered.
-        inspection: what was recorded of it.
-        given: the label that each row ends with.
-        wanted: the right one.
-        scores: gives the scores of these answers once more.
-        steps: of a row.
-    """
+    """Look into the answer that each recorded row ends with, if its last of so many steps was recorded."""
     rows, last = inspection[0].rows, len(inspection[0].step) - 1
     if int(inspection[0].step[-1]) != steps:
         return LookedInto()
@@ -174,15 +165,7 @@ def look_along_row(
     wanted: Int[Tensor, "b t"],
     scores: Callable[[int, int], Float[Tensor, "1 steps ways"]],
 ) -> LookedInto:
-    """Look into the last answers of the first recorded row, one at each recorded step.
-
-    Args:
-        model: what answered.
-        inspection: what was recorded of it.
-        given: the label of each row and step.
-        wanted: the right ones.
-        scores: gives the scores of the first so many steps of a row once more.
-    """
+    """Look into the last answers of the first recorded row, one at each recorded step."""
     places, row = list(enumerate(inspection[0].step.tolist()))[-MOST_ANSWERS:], inspection[0].rows[0]
     gradients: dict[str, list[Tensor]] = {record.name: [] for record in inspection}
     for _, step in places:

@@ -17,10 +17,7 @@ __all__ = ["inspect_test"]
 def inspect_test(experiment: Experiment, name: str | Path, options: InspectOptions) -> Inspected:
     """Record a model while its experiment tests it, for experiments without a form of their own.
 
-    Args:
-        experiment: what the model is of.
-        name: a model that comes with the package, the folder of a run, or of an exported model.
-        options: what to test on, and what to record; of the rows of a batch the first one, if nothing else is said.
+    Of the rows of a batch the first one, if nothing else is said.
 
     Raises:
         InputError: if there is no such model, or it has no layer that can be recorded.

@@ -7,10 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from srwm.errors import InputError
-from srwm.inspect.inspected import Inspected, InspectOptions
-from srwm.runs.charts import Chart, Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
-from srwm.runs.training import Run
 
 from .config import LanguagesConfig
 from .evaluation import LanguagesEvaluation, evaluate
@@ -30,12 +27,11 @@ class Languages(Experiment):
     name = KIND
     recipes = RECIPES
     may_change = MAY_CHANGE
-
-    def build(self, config: LanguagesConfig, about: Mapping[str, Any]) -> StateTracker:
-        return build_network(config)
-
-    def train(self, config: LanguagesConfig, run: Run) -> None:
-        train(config, run)
+    build = staticmethod(build_network)
+    train = staticmethod(train)
+    measures = staticmethod(measures)
+    charts = staticmethod(charts)
+    inspect = staticmethod(inspect_tracker)
 
     def test(self, model: StateTracker, config: LanguagesConfig, options: EvaluateOptions) -> dict[str, Any]:
         """`--episodes` are the sequences of each of the lengths."""
@@ -56,12 +52,6 @@ class Languages(Experiment):
     def result_table(self, result: Mapping[str, Any]) -> Table:
         return result_table(result, _figures(result["recipe"]))
 
-    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
-        return measures(result)
-
-    def charts(self, result: Mapping[str, Any]) -> list[Chart]:
-        return charts(result)
-
     def card_text(self, config: LanguagesConfig, result: Mapping[str, Any]) -> CardText:
         rows = {"task": f"{config.task.name}, trained on lengths {config.task.shortest} to {config.task.longest}"}
         for each in read_evaluation(result["test"]).by_length:
@@ -70,9 +60,6 @@ class Languages(Experiment):
             )
         about = "A network that reads a sequence of symbols and answers at every position."
         return CardText(about, rows, "It was trained on no sequences longer than that, and on this task alone.")
-
-    def inspect(self, name: str, options: InspectOptions) -> Inspected:
-        return inspect_tracker(name, options)
 
 
 def _figures(recipe: str) -> Figures:

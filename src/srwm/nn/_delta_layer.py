@@ -22,22 +22,7 @@ MOST_LEARNING_RATE = 2.0
 
 
 class DeltaLayer(ResidualLayer[DeltaNetState]):
-    """One projection to what the delta rule of each head asks for, an output projection, and a residual.
-
-    Args:
-        hidden_size: features of `x` and `y`.
-        num_heads: heads; must divide `hidden_size`.
-        feature_map: phi on keys and queries.
-        feature_map_eps: added to the sum that "elu_sum" divides by.
-        max_learning_rate: what the sigmoid of beta is multiplied with.
-        gate: by which each head forgets; None for none.
-        norm: where the LayerNorm stands.
-        dropout: probability of dropping an output of the projection.
-        convolution: width of a short causal convolution before the heads; 0 for none.
-        backend: which kernel runs.
-        device: where the parameters are made.
-        dtype: dtype of the parameters.
-    """
+    """One projection to what the delta rule of each head asks for, an output projection, and a residual."""
 
     def __init__(
         self,

@@ -36,14 +36,6 @@ class ResidualLayer(SequenceLayer[LayerState]):
     """A memory with a residual around it; subclasses define `run_heads`, `read_heads` and `initial_memory`.
 
     With a convolution the layer's state is a `ConvolvedState`, which holds the state that it has without.
-
-    Args:
-        hidden_size: features of `x` and `y`.
-        norm: where the LayerNorm stands.
-        dropout: probability of dropping an output of the projection.
-        convolution: width of a short causal convolution between the norm and the heads; 0 for none.
-        device: where the parameters are made.
-        dtype: dtype of the parameters.
     """
 
     def __init__(

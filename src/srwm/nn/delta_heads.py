@@ -74,10 +74,6 @@ def read_delta_heads(heads: DeltaHeads, fast_weight: Float[Tensor, "b h d e"] | 
     An input reads after its own write, q (W + beta k^T (v - k W)), which is written out here so that no matrix is
     copied for it; before it writes, W decays.
 
-    Args:
-        heads: of n inputs.
-        fast_weight: the matrices so far; None is zero.
-
     Returns:
         The outputs of the heads.
     """

@@ -13,11 +13,7 @@ from ._state import LSTMState
 
 
 class PlainLSTM(SequenceLayer[LSTMState]):
-    """What `srwm.nn.LSTM` computes for a single step; it shares its parameters.
-
-    Args:
-        lstm: that of the layer.
-    """
+    """What `srwm.nn.LSTM` computes for a single step; it shares its parameters."""
 
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__(lstm.input_size, lstm.hidden_size)

@@ -35,13 +35,6 @@ def empty_checkpoints(
 ) -> tuple[Tensor, Tensor]:
     """Room for the stored matrices and for the jumps of a sequence; empty unless `save`.
 
-    Args:
-        like: a tensor of the dtype of the matrices, on their device.
-        shape: that of a state, (b, h, d, m).
-        steps: the length of the sequence.
-        save: whether there will be a backward pass.
-        decays: whether the matrix decays.
-
     Returns:
         The matrix before the first step of every interval but the first [b, h, intervals - 1, d, m], and the last
         jump of every interval or -1, int32 [b, h, intervals].

@@ -7,12 +7,23 @@ is looked at, too: a compiled kernel reads its memory 16 bytes at a time.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 ALIGNMENT = 16
 """Bytes; what Triton calls divisible, and what PyTorch's allocator gives."""
+
+
+class Launch(NamedTuple):
+    """How threads share the tiles of one program; measured on an H200, see docs/benchmarks."""
+
+    lanes: int
+    """Threads that share a column."""
+    warps: int
+    """Warps along the columns. Few are best: every exchange between warps waits for all of them."""
+    block: int = 0
+    """Columns of one program, where they are spread over several."""
 
 
 class Launcher:

@@ -28,8 +28,8 @@ def in_memory(tensor: Tensor, memory_format: torch.memory_format = torch.contigu
     return tensor.contiguous(memory_format=memory_format)
 
 
-def contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
-    """The tensors in row-major memory, as all kernels read them."""
+def contiguous(*tensors: Tensor | None) -> list[Any]:
+    """The tensors in row-major memory, as all kernels read them; None stays None."""
     return [None if tensor is None else in_memory(tensor) for tensor in tensors]
 
 
@@ -65,6 +65,25 @@ def runs_eagerly(*tensors: Tensor | None) -> bool:
             for tensor in tensors
         )
     )
+
+
+def undispatched(
+    forward: Callable[..., tuple[Tensor, ...]],
+    save: Callable[[Any, tuple[Any, ...], tuple[Tensor, ...]], None],
+    differentiate: Callable[..., Any],
+) -> Callable[..., tuple[Tensor, ...]]:
+    """An operator without PyTorch's dispatcher, which costs more time than a short sequence; gives y and the end."""
+
+    class Undispatched(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
+            output = forward(*inputs)
+            save(ctx, inputs, output)
+            return output[:2]
+
+        backward = staticmethod(differentiate)
+
+    return Undispatched.apply
 
 
 def refuse_second_derivative(operator: str) -> Callable[..., Any]:

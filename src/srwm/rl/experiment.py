@@ -8,10 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from srwm.errors import InputError
-from srwm.runs.charts import Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 from srwm.runs.results import require
-from srwm.runs.training import Run
 
 from .agent import Agent
 from .config import RLConfig
@@ -27,14 +25,14 @@ class ReinforcementLearning(Experiment):
     """Agents that play ProcGen."""
 
     name = KIND
+    hub_task = "reinforcement-learning"
     recipes = RECIPES
     may_change = MAY_CHANGE
+    train = staticmethod(train)
+    measures = staticmethod(measures)
 
     def build(self, config: RLConfig, about: Mapping[str, Any]) -> Agent:
         return build_agent(config)
-
-    def train(self, config: RLConfig, run: Run) -> None:
-        train(config, run)
 
     def test(self, model: Agent, config: RLConfig, options: EvaluateOptions) -> dict[str, Any]:
         """With `--episodes` on levels drawn at random, as the authors did; else on each level once."""
@@ -63,15 +61,14 @@ class ReinforcementLearning(Experiment):
     def result_table(self, result: Mapping[str, Any]) -> Table:
         return result_table(result, _paper_returns(result["recipe"]))
 
-    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
-        return measures(result)
-
     def charts(self, result: Mapping[str, Any]) -> list[Any]:
         return []
 
     def measured(self, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Of the test the mean returns, and not those of every episode."""
-        return {**result, "test": {part: each["means"] for part, each in read_splits(result).items()}}
+        kept = ("levels", "means", "score")
+        tested = {part: {name: each[name] for name in kept} for part, each in read_splits(result).items()}
+        return {**result, "test": tested}
 
     def card_text(self, config: RLConfig, result: Mapping[str, Any]) -> CardText:
         require(result, "frames")

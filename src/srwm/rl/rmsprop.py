@@ -12,11 +12,6 @@ class RMSprop:
     PyTorch's own cannot be told on the device that a step is not to be done; here such a step changes nothing. All
     gradients are worked on in one row: a few kernels in the place of several for each parameter.
 
-    Args:
-        named_parameters: what is trained.
-        alpha: decay of the mean square.
-        eps: added to its root.
-
     Attributes:
         squares: the mean square of the gradient of each parameter, by its name.
     """
@@ -35,13 +30,7 @@ class RMSprop:
 
     @torch.no_grad()
     def step(self, rate: Tensor, scale: Tensor, is_bad: Tensor) -> None:
-        """Move the parameters that have a gradient.
-
-        Args:
-            rate: learning rate, a scalar on the device.
-            scale: factor on the gradients, a scalar on the device.
-            is_bad: where true (bool scalar), nothing changes, whatever the gradients are.
-        """
+        """Move the parameters that have a gradient; where `is_bad`, on the device, nothing changes."""
         gradient = scale * torch.cat([_gradient(parameter).flatten() for parameter in self._parameters])
         square = torch.addcmul(self._alpha * self._square, gradient, gradient, value=1 - self._alpha)
         change = rate * gradient / (square.sqrt() + self._eps)

@@ -81,13 +81,7 @@ class RolloutBuffer:
         self._window = torch.arange(-self._unroll_length, 1, device=device)
 
     def begin_unrolls(self, time: int, envs: slice, state: SequenceState) -> None:
-        """Keep the state of the agent in some environments whose unrolls begin at a time.
-
-        Args:
-            time: the time.
-            envs: the environments.
-            state: the state, a row for each of them.
-        """
+        """Keep the state of the agent in some environments whose unrolls begin at a time."""
         start = self._slot(time + self._unroll_length) * self._num_envs
         for (_, own), (_, new) in zip(named_tensors(self._states), named_tensors(state), strict=True):
             own[start + envs.start : start + envs.stop].copy_(new)
@@ -112,12 +106,7 @@ class RolloutBuffer:
             own[time % self._steps, envs].copy_(new)
 
     def unrolls(self, envs: Int[Tensor, "n"], ends: Int[Tensor, "n"]) -> Unroll:
-        """Copy unrolls to a batch, without waiting for the device.
-
-        Args:
-            envs: the environment of each.
-            ends: the time at which each ended.
-        """
+        """Copy unrolls of environments, by the time at which each ended, to a batch; does not wait for the device."""
         rows, states = self._rows(envs, ends), self._state_rows(envs, ends)
         return Unroll(
             frames=_take(self._observations["frames"], rows),
@@ -129,13 +118,7 @@ class RolloutBuffer:
         )
 
     def write_unrolls(self, envs: Int[Tensor, "n"], ends: Int[Tensor, "n"], unrolls: Mapping[str, Tensor]) -> None:
-        """Keep unrolls that were played elsewhere.
-
-        Args:
-            envs: the environment of each.
-            ends: the time at which each ended.
-            unrolls: the tensors of an `Unroll`, by name; see `srwm.nn.named_tensors`.
-        """
+        """Keep unrolls that were played elsewhere, by environment and the time at which each ended."""
         device = self._window.device
         rows, states = self._rows(envs.to(device), ends.to(device)), self._state_rows(envs, ends).to(device)
         for name, own in self._observations.items():

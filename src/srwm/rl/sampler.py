@@ -38,11 +38,7 @@ class Sampler(Protocol):
         """Give the number, returns and lengths of the episodes that ended since the last call, by game [games, 3]."""
 
     def tensors(self, *, is_pending: bool) -> dict[str, dict[str, Tensor]]:
-        """Give all that the next phase depends on but for the weights, by actor.
-
-        Args:
-            is_pending: whether the unrolls that ended last are still to be learnt from.
-        """
+        """Give all that the next phase depends on but for the weights, by actor."""
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to what `tensors` gave."""

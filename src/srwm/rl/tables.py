@@ -45,12 +45,7 @@ def read_splits(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def result_table(result: Mapping[str, Any], paper: PaperReturns) -> Table:
-    """The results of a run: returns by game on the levels it trained on and on those it never saw.
-
-    Args:
-        result: the content of `result.json`.
-        paper: the paper's returns.
-    """
+    """The results of a run: returns by game on the levels it trained on and on those it never saw."""
     title = f"{result['recipe']}, seed {result['seed']}: {result['frames']:,} frames"
     return returns_table(title, read_splits(result), paper)
 

@@ -34,13 +34,7 @@ class RLTrainer(Trainer):
     With each phase of an iteration some unrolls end, and the agent learns from each once. With `overlap` it learns from
     those of the phase before while it acts, so that the two share the GPU. Where a checkpoint is due it also learns
     from what has just ended, and unrolls that have not ended are given up, so that none need be saved. Which weights
-    act when never depends on timing.
-
-    Args:
-        config: the recipe.
-        device: where to train.
-        processes: this process among those of a `torchrun`.
-        make_envs: makes the environments of an actor; None for ProcGen.
+    act when never depends on timing. `make_envs` makes the environments of an actor; None for ProcGen.
 
     Raises:
         InputError: if something does not fit together, or ProcGen is not there.

@@ -45,13 +45,7 @@ class Status:
 
 
 class Display:
-    """Shows a status on a console while it is entered.
-
-    Args:
-        status: what is shown.
-        console: where.
-        is_stopping: whether the run has been asked to stop; the bar then says so.
-    """
+    """Shows a status on a console while it is entered."""
 
     def __init__(self, status: Status, console: Console, is_stopping: Callable[[], bool]) -> None:
         self._status, self._console = status, console

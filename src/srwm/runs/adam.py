@@ -9,10 +9,6 @@ from torch import Tensor, nn
 def adam_state(optimizer: torch.optim.Adam, named_parameters: Iterable[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
     """Make the state that a fused Adam would make at its first step, and give it names.
 
-    Args:
-        optimizer: a new one, with `fused=True`.
-        named_parameters: its parameters with their names.
-
     Returns:
         The tensors of the state itself, named `NAME/exp_avg`, `NAME/exp_avg_sq` and `NAME/step`; copying into them
         restores a checkpoint.

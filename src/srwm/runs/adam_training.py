@@ -48,13 +48,7 @@ class AdamTraining:
         self._sums = torch.zeros(1 + len(self._means), dtype=torch.float64, device=self._device)  # steps come first
 
     def update(self, loss: Tensor, step: int, **means: Tensor) -> None:
-        """From a loss to new weights; on a GPU it may still be under way afterwards.
-
-        Args:
-            loss: the mean over this process's share of the batch.
-            step: number of the step.
-            means: the further numbers, by name.
-        """
+        """From a loss to new weights; on a GPU it may still be under way afterwards."""
         self.adam.zero_grad()
         loss.backward()
         average_gradients(self.model.parameters(), self._processes)

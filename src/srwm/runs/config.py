@@ -73,10 +73,6 @@ def from_json(cls: type[T], values: Mapping[str, Any]) -> T:
     A key that is missing takes the field's default, so that a run of an earlier version, which did not know the field,
     still opens; a field without default must be there.
 
-    Args:
-        cls: the dataclass.
-        values: what `to_json` gave.
-
     Raises:
         InputError: if a key is unknown or missing, a value has the wrong type, or the dataclass refuses the values.
     """

@@ -90,6 +90,8 @@ class Experiment(ABC):
     looks, but not what it computes."""
     evaluate_options: type[EvaluateOptions] = EvaluateOptions
     """What `srwm evaluate` may be asked for."""
+    hub_task: str | None = None
+    """What the Hugging Face Hub calls what its models do (`pipeline_tag`); None if it has no word for it."""
     inspect_options: type | None = None
     """What `srwm inspect` may be asked for: a subclass of `srwm.inspect.inspected.InspectOptions`; None for itself."""
 

@@ -45,13 +45,7 @@ def generic_charts(result: Mapping[str, Any]) -> list[Chart]:
 
 
 def generic_table(title: str, measures: Sequence[Measure], about: Mapping[str, str]) -> Table:
-    """Figures one below the other, the paper's beside ours where there is one.
-
-    Args:
-        title: stands above.
-        measures: the figures.
-        about: further lines, by name.
-    """
+    """Figures one below the other, the paper's beside ours where there is one."""
     table = Table("measure", title=escape(title))
     table.add_column("value", justify="right")
     has_paper = any(each.paper is not None for each in measures)

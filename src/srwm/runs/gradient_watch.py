@@ -20,10 +20,6 @@ class GradientWatch:
     Nothing here depends in Python on a value, so `observe` can be captured in a CUDA graph. What it finds stays on the
     device until `check` asks.
 
-    Args:
-        named_parameters: the parameters with their names, as `module.named_parameters()` gives them.
-        device: where they are.
-
     Attributes:
         grad_norm: the norm of the whole gradient at the last `observe`, a float32 scalar on the device.
 
@@ -50,10 +46,6 @@ class GradientWatch:
     @torch.no_grad()
     def observe(self, step: Tensor, loss: Tensor) -> Tensor:
         """Look at the gradients as they are now.
-
-        Args:
-            step: number of the step, an int64 scalar on the device.
-            loss: its loss, a scalar on the device.
 
         Returns:
             A float32 scalar: 1.0 if a gradient or the loss is not finite, now or at any step before, else 0.0. As

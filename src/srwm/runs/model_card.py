@@ -1,14 +1,31 @@
 """The card of a trained model: what it is, what it was trained on, what it can do."""
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+from srwm.errors import InputError
 
 from .config import to_json
 from .results import require
 from .training import RunConfig
 
-__all__ = ["model_card"]
+__all__ = ["LICENCE_ROW", "CardFacts", "model_card", "read_card"]
+
+LICENCE_ROW = "licence of the weights"
+"""The row of a card that names the licence."""
+
+_CARD = re.compile(r"^# .+\n\n(?P<about>.+)\n\n\| \| \|\n\| --- \| --- \|\n(?P<rows>(?:\|.*\|\n)+)", re.MULTILINE)
+
+
+class CardFacts(NamedTuple):
+    """What the card of a model says."""
+
+    about: str
+    """A sentence on what it does."""
+    rows: dict[str, str]
+    """What it was trained on, what a test measured, its size and its licence, a line each."""
 
 
 def model_card(
@@ -44,7 +61,7 @@ def model_card(
         "training": f"{result['step']:,} steps in {result['seconds']:,.0f} s on {device}, seed {config.seed}, "
         f"{result['date']}",
         "parameters": f"{result['parameters']:,}",
-        "licence of the weights": licence,
+        LICENCE_ROW: licence,
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in lines.items())
     best = (
@@ -66,3 +83,20 @@ def model_card(
 {json.dumps(to_json(config), indent=2)}
 ```
 """
+
+
+def read_card(text: str) -> CardFacts:
+    """Read what `model_card` wrote; what stands before the title is passed over.
+
+    Raises:
+        InputError: if the text is no such card.
+    """
+    found = re.search(
+        r"^# .+\n\n(?P<about>.+)\n\n\| \| \|\n\| --- \| --- \|\n(?P<rows>(?:\|.*\|\n)+)", text, re.MULTILINE
+    )
+    if found is None:
+        raise InputError(
+            "README.md is not the card of a model; expected a title, a sentence and a table of two columns"
+        )
+    rows = dict(line.strip("| ").split(" | ", 1) for line in found["rows"].splitlines() if " | " in line)
+    return CardFacts(found["about"], rows)

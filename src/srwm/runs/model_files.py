@@ -20,12 +20,21 @@ from srwm.errors import InputError
 
 from .atomic import unreadable_as_sentence, write_atomically
 from .checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint
-from .json_objects import read_object
+from .json_objects import MOST_BYTES, read_object
 from .reading import read_file
 from .run_folder import RunFolder
 from .tensor_file import check_fits, copy_tensors, read_tensors
 
-__all__ = ["SavedModel", "build_saved", "kind_of", "load_weights", "read_model", "write_model"]
+__all__ = [
+    "CARD_FILE",
+    "MODEL_FILES",
+    "SavedModel",
+    "build_saved",
+    "kind_of",
+    "load_weights",
+    "read_model",
+    "write_model",
+]
 
 FORMAT = 1
 """Number of the format of `model.json`."""
@@ -34,6 +43,10 @@ MOST_WEIGHT_BYTES = 1 << 34
 """Bytes of the largest file of weights that is read."""
 
 _WEIGHTS = "weights.safetensors"
+MODEL_FILES = {"model.json": MOST_BYTES, _WEIGHTS: MOST_WEIGHT_BYTES}
+"""The files that a model is, and how many bytes each may have."""
+CARD_FILE = {"README.md": 1 << 20}
+"""The same of its card."""
 _MORE_TENSORS = 64
 """So many tensors may a model ask for beyond those of its file, before it is given up: which one is missing is then
 said by its name."""
@@ -138,10 +151,6 @@ def build_saved(saved: SavedModel, make: Callable[[], M]) -> M:
 
     What the configuration asks for is compared with the weights before any of it takes up memory: anyone can write a
     configuration of a hundred million layers.
-
-    Args:
-        saved: what `read_model` gave.
-        make: makes the network of its configuration, with any weights.
 
     Raises:
         InputError: if the network cannot be made, or the weights are of another one, not finite or no floats.

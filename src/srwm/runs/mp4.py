@@ -28,14 +28,7 @@ def find_ffmpeg(out: Path) -> str:
 
 
 class Mp4Writer:
-    """Sends pictures to ffmpeg.
-
-    Args:
-        program: the path of ffmpeg.
-        path: the file to write.
-        name: what errors call it.
-        fps: pictures a second.
-    """
+    """Sends pictures to ffmpeg."""
 
     def __init__(self, program: str, path: Path, name: Path, fps: float) -> None:
         self._program, self._path, self._name, self._fps = program, path, name, fps

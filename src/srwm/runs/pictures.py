@@ -18,12 +18,6 @@ def new_figure(
 ) -> tuple["Figure", list[list["Axes"]]]:
     """Make a figure of panels, without touching any global state of matplotlib.
 
-    Args:
-        rows: of panels.
-        columns: of panels.
-        size: width and height of a panel in inches.
-        options: for `Figure.subplots`.
-
     Raises:
         InputError: if matplotlib is not there.
     """

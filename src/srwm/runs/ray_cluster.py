@@ -28,7 +28,7 @@ def connect(address: str, option: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise InputError(f"{option} needs the package ray, which is not here; pip install 'srwm[ray]'") from error
+        raise InputError(f"{option} needs the package ray, which is not here; pip install 'srwm[cluster]'") from error
     host_port = _host_port(address, option)
     if ray.is_initialized():
         raise InputError("this process is connected to a Ray cluster already; call ray.shutdown() first")

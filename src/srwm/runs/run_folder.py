@@ -78,10 +78,6 @@ class RunFolder:
     def open(cls, path: Path, *, kind: str | None = None) -> "RunFolder":
         """Open the folder of a run.
 
-        Args:
-            path: the folder.
-            kind: what it must hold; None for anything.
-
         Raises:
             InputError: if it holds no run, one of another kind, or one of a newer version.
         """

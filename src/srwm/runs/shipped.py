@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from srwm.errors import InputError
+from srwm.hub import fetch_files, is_hub_address, parse_address
 
 from .atomic import unreadable_as_sentence
-from .model_files import kind_of
+from .model_files import CARD_FILE, MODEL_FILES, kind_of
 from .suggestions import did_you_mean
 
 __all__ = ["SHIPPED", "find_model", "shipped_models"]
@@ -24,12 +25,15 @@ def find_model(name: str | Path, kind: str | None = None) -> Path:
     """Find the folder of a model by its path or, where there is no model, by its name in the package.
 
     Args:
-        name: of the model, or the path of its folder.
+        name: of the model, the path of its folder, or its address on the Hub, `hf:owner/name`; it is then downloaded.
         kind: that a model of the package must be of; None for any. What lies at a path is for its reader to judge.
 
     Raises:
         InputError: if there is no such folder, or the model in the package is of another kind.
+        RunError: if it cannot be downloaded.
     """
+    if is_hub_address(name):
+        return fetch_files(parse_address(name), MODEL_FILES, CARD_FILE)
     path, shipped = Path(name), SHIPPED / name
     with unreadable_as_sentence(path):
         is_there = any((path / file).is_file() for file in ("model.json", "config.json"))

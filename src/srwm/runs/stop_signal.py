@@ -19,14 +19,9 @@ class StopSignal:
     """
 
     def __init__(self, *, at_once: bool = True) -> None:
-        self.count = 0
+        self.requested, self.count = False, 0
         self._at_once = at_once
         self._before: dict[signal.Signals, Any] = {}
-
-    @property
-    def requested(self) -> bool:
-        """Whether a signal has come."""
-        return self.count > 0
 
     def __enter__(self) -> "StopSignal":
         if threading.current_thread() is threading.main_thread():
@@ -40,4 +35,4 @@ class StopSignal:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested and self._at_once and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.count += 1
+        self.requested, self.count = True, self.count + 1

@@ -40,10 +40,6 @@ _WEIGHTS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 def read_tensors(data: bytes, file: Path) -> dict[str, Tensor]:
     """Read the content of a safetensors file.
 
-    Args:
-        data: the content.
-        file: where it stood, for the sentence.
-
     Returns:
         The tensors by name, on the CPU; they do not share memory with `data`.
 

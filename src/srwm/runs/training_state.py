@@ -14,13 +14,7 @@ __all__ = ["load_training_tensors", "take_sums", "training_tensors"]
 
 
 def training_tensors(model: nn.Module, optimizer: Mapping[str, Tensor], sums: Tensor) -> dict[str, dict[str, Tensor]]:
-    """Give everything that a checkpoint must hold, by group; see `srwm.runs.loop.Checkpointed`.
-
-    Args:
-        model: the network.
-        optimizer: the state of the optimiser by name; see `srwm.runs.adam`.
-        sums: what metrics add up.
-    """
+    """Give everything that a checkpoint must hold, by group; see `srwm.runs.loop.Checkpointed`."""
     return {
         "weights": dict(model.state_dict()),
         "optimizer": dict(optimizer),

@@ -112,12 +112,7 @@ def set_names(stream: StreamConfig) -> tuple[str, ...]:
 
 
 def statistics(stream: StreamConfig, training: Bank) -> tuple[Float[Tensor, "sets c"], Float[Tensor, "sets c"]]:
-    """Mean and deviation of the pixels, by which the images of each set are brought to one scale.
-
-    Args:
-        stream: says by which statistics.
-        training: the training images; others may not be looked at.
-    """
+    """Mean and deviation of the pixels of training images, by which those of each set are brought to one scale."""
     counts = [len(one.images) for one in training.classes]
     sets = training.images.split(counts)
     if stream.normalise == "common":

@@ -30,13 +30,7 @@ class Beginning:
 
 
 class Carried(CarriedStates):
-    """The ends of the last training streams of every row of this process's share of the batch.
-
-    Args:
-        model: whose states they are; on the device.
-        config: the recipe; `train.carry_state_prob` of the rows go on, drawn again for each step.
-        processes: this process among those of a `torchrun`.
-    """
+    """The ends of the last training streams of every row of this process's share of the batch."""
 
     def __init__(self, model: StreamModel, config: SequentialConfig, processes: Processes) -> None:
         train = config.train

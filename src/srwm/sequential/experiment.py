@@ -8,10 +8,7 @@ from rich.table import Table
 
 from srwm.data.sources import described_source
 from srwm.errors import InputError
-from srwm.inspect.inspected import Inspected, InspectOptions
-from srwm.runs.charts import Chart, Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
-from srwm.runs.training import Run
 from srwm.supervised.loop_options import MAY_CHANGE
 
 from .bank import INVERTED, distinct_sources, load_bank
@@ -30,14 +27,14 @@ class Sequential(Experiment):
     """Streams with delayed labels."""
 
     name = KIND
+    hub_task = "image-classification"
     recipes = RECIPES
     may_change = MAY_CHANGE
-
-    def build(self, config: SequentialConfig, about: Mapping[str, Any]) -> StreamModel:
-        return build_model(config)
-
-    def train(self, config: SequentialConfig, run: Run) -> None:
-        train(config, run)
+    build = staticmethod(build_model)
+    train = staticmethod(train)
+    measures = staticmethod(measures)
+    charts = staticmethod(charts)
+    inspect = staticmethod(inspect_stream)
 
     def test(self, model: StreamModel, config: SequentialConfig, options: EvaluateOptions) -> dict[str, Any]:
         sets = 5 if options.sets is None else options.sets
@@ -55,12 +52,6 @@ class Sequential(Experiment):
     def result_table(self, result: Mapping[str, Any]) -> Table:
         return result_table(result, _figures(result["recipe"]))
 
-    def measures(self, result: Mapping[str, Any]) -> list[Measure]:
-        return measures(result)
-
-    def charts(self, result: Mapping[str, Any]) -> list[Chart]:
-        return charts(result)
-
     def card_text(self, config: SequentialConfig, result: Mapping[str, Any]) -> CardText:
         stream, tested = config.stream, read_evaluation(result["test"])
         rows = {"data": "; ".join(_described(word) for word in distinct_sources(stream))}
@@ -76,9 +67,6 @@ class Sequential(Experiment):
             "Tested on classes it was not trained on. It has seen no other kind of image, and streams of "
             f"{config.trained_length:,.0f} steps on average: on others, test it before you trust it.",
         )
-
-    def inspect(self, name: str, options: InspectOptions) -> Inspected:
-        return inspect_stream(name, options)
 
 
 def _figures(recipe: str) -> Figures:

@@ -16,12 +16,7 @@ from .recipes import Figures
 
 
 def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
-    """The results of a run.
-
-    Args:
-        result: the content of `result.json`.
-        figures: what the paper measured; empty if it did not.
-    """
+    """The results of a run."""
     return run_table(
         result, lambda title: evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"]), figures)
     )

@@ -35,11 +35,7 @@ class ImageBank:
 
     @classmethod
     def of_sets(cls: type[Bank], names: Sequence[str], sets: Sequence[ImageSet]) -> Bank:
-        """Put image sets together.
-
-        Args:
-            names: what each set is called.
-            sets: the sets, all of one image shape.
+        """Put image sets of one image shape together.
 
         Raises:
             InputError: if the images differ in shape.

@@ -21,11 +21,6 @@ class BatchesAhead:
 
     A trainer draws them when `has` says no, hands them over to `put`, and calls `go_to` before each step.
 
-    Args:
-        config: how large a batch is, and in how many parts it is cut.
-        device: where to train.
-        processes: this process among those of a `torchrun`.
-
     Attributes:
         step: the number of the step at hand.
         fields: this process's rows of what was drawn [steps, rows, ...].

@@ -83,12 +83,7 @@ class ScheduledAdam:
         self.adam.zero_grad(set_to_none=True)
 
     def step(self, loss: Tensor, number: Tensor) -> None:
-        """From gradients to new weights, without looking at a value.
-
-        Args:
-            loss: of the step, which the guard looks at.
-            number: of the step, on the device.
-        """
+        """From gradients to new weights, without looking at a value."""
         if self._on_gpu:
             self.rate_on_device.copy_(self.rates.index_select(0, (number % len(self.rates)).reshape(1))[0])
         if self._processes.count > 1:

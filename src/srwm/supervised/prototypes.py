@@ -50,14 +50,6 @@ def leave_one_out_losses(
 
     After Snell, Swersky and Zemel (2017), "Prototypical networks". An image is left out of the mean of its own class.
 
-    Args:
-        features: of the images.
-        labels: 0 to ways - 1.
-        segment: number of the segment of each image.
-        mask: the images that count.
-        ways: classes of a segment.
-        segments: segments of a stream.
-
     Returns:
         The loss of each image; zero where it does not count, or no other image of its class does.
     """

@@ -25,13 +25,7 @@ def run_here(
 ) -> None:
     """Run jobs, one in each place at a time, until all have ended or an interrupt comes.
 
-    Args:
-        jobs: what to run, in order.
-        out: the folder of the sweep, as an absolute path.
-        places: where; see `hand_out`.
-        train: what Python is given before the words of a job.
-        interrupts: while any are counted nothing new starts; the first lets the jobs save, the second kills them.
-        progress: is told what happens.
+    While any interrupts are counted nothing new starts; the first lets the jobs save, the second kills them.
     """
     waiting = deque(jobs)
     free = deque(places)

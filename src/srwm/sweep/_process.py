@@ -31,14 +31,6 @@ class JobProcess:
 
     The job's log is locked while it runs. The process inherits the lock with the log, so the lock outlives a sweep
     that was killed: one that goes on later waits for the orphan instead of training beside it in the same folder.
-
-    Args:
-        job: the job.
-        out: the folder of the sweep, as an absolute path.
-        place: where it runs, for the log.
-        environment: set beside what this process has.
-        train: what Python is given before the words of the job.
-        cwd: where relative paths begin.
     """
 
     def __init__(

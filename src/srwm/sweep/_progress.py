@@ -17,14 +17,7 @@ STYLES = {"finished": "green", "failed": "bold red", "interrupted": "yellow"}
 
 
 class SweepProgress:
-    """Notes what happens to the jobs and shows it.
-
-    Args:
-        console: where to show it.
-        out: the folder of the sweep.
-        total: all jobs of the plan.
-        before: how many of them had finished before.
-    """
+    """Notes what happens to the jobs and shows it."""
 
     def __init__(self, console: Console, out: Path, total: int, before: int) -> None:
         self.outcomes: list[Outcome] = []

@@ -39,13 +39,7 @@ class Box:
 
 
 class Canvas:
-    """A picture in the making.
-
-    Args:
-        width: in pixels.
-        height: in pixels.
-        paper: colour of its ground.
-    """
+    """A picture in the making."""
 
     def __init__(self, width: int, height: int, paper: Colour) -> None:
         self._pixels = np.empty((height, width, 3), np.uint8)

@@ -25,13 +25,7 @@ _END = b"\x3b"
 
 
 class GifWriter:
-    """Adds frames to a GIF that plays again and again.
-
-    Args:
-        path: the file to write.
-        name: what errors call it.
-        fps: pictures a second.
-    """
+    """Adds frames to a GIF that plays again and again."""
 
     def __init__(self, path: Path, name: Path, fps: int) -> None:
         self._path, self._name, self._fps = path, name, fps

@@ -42,7 +42,7 @@ from .._cpu import (
     zeros,
 )
 from ..kernels import segments
-from ._saved import GROWTH, Saved
+from ._arguments import GROWTH, DeltaGradients, DeltaInputs, DeltaSaved
 
 MOST_DECAY = _checkpoints.MOST_DECAY
 
@@ -210,24 +210,10 @@ def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def
 
 
 def backward(
-    dy: Tensor,
-    dend: Tensor,
-    q: Tensor,
-    k: Tensor,
-    beta: Tensor,
-    state: Tensor | None,
-    decay: Tensor,
-    reset: Tensor | None,
-    end: Tensor,
-    saved: Saved,
-    dq: Tensor,
-    dk: Tensor,
-    dv: Tensor,
-    dbeta: Tensor,
-    dstate: Tensor,
-    ddecay: Tensor,
+    dy: Tensor, dend: Tensor, inputs: DeltaInputs, end: Tensor, saved: DeltaSaved, gradients: DeltaGradients
 ) -> None:
-    """Fill the gradients of q, k, v, beta, of the incoming state and of the decay."""
+    """Fill the gradients."""
+    q, k, _, beta, state, decay, reset = inputs
     b, t, h, d = q.shape
     e = dy.shape[3]
     over_heads(
@@ -239,6 +225,6 @@ def backward(
         tables=(
             *(dy, dend, q, k, beta, state, decay, end),
             *(saved.error, saved.checkpoints, None if reset is None else segments(reset), saved.last_jumps),
-            *(dq, dk, dv, dbeta, dstate, ddecay),
+            *gradients,
         ),
     )

@@ -15,8 +15,9 @@ from ..kernels import (
     refuse_second_derivative,
     requires_grad,
     runs_eagerly,
+    undispatched,
 )
-from ._saved import Saved
+from ._arguments import DeltaGradients, DeltaInputs, DeltaSaved
 
 
 def forward(
@@ -35,8 +36,9 @@ def forward(
     if q.shape[1] == 0 or end.numel() == 0:
         end.zero_() if state is None else end.copy_(state)
     else:
-        inputs = contiguous(q, k, v, beta, state, decay, reset)
-        kernels(__package__, backend).forward(*inputs, y, end, Saved(error, checkpoints, last_jumps) if save else None)
+        inputs = DeltaInputs(*contiguous(q, k, v, beta, state, decay, reset))
+        saved = DeltaSaved(error, checkpoints, last_jumps) if save else None
+        kernels(__package__, backend).forward(inputs, y, end, saved)
     return y, end, error, checkpoints, last_jumps
 
 
@@ -64,9 +66,10 @@ def backward(
     dstate = torch.empty_like(end)
     g_y = torch.zeros_like(v) if dy is None else dy
     g_end = torch.zeros_like(end) if dend is None else dend
-    inputs = contiguous(g_y, g_end, q, k, beta, state, decay, reset)
-    saved = Saved(error, checkpoints, last_jumps)
-    kernels(__package__, backend).backward(*inputs, end, saved, dq, dk, dv, dbeta, dstate, ddecay)
+    # Nothing reads the values any more.
+    g_y, g_end, q, k, beta, *others = contiguous(g_y, g_end, q, k, beta, state, decay, reset)
+    saved, gradients = DeltaSaved(error, checkpoints, last_jumps), DeltaGradients(dq, dk, dv, dbeta, dstate, ddecay)
+    kernels(__package__, backend).backward(g_y, g_end, DeltaInputs(q, k, v, beta, *others), end, saved, gradients)
     return dq, dk, dv, dbeta, dstate, ddecay
 
 
@@ -127,18 +130,7 @@ def _differentiate(ctx: Any, dy: Tensor | None, dend: Tensor | None, *_: Any) ->
 
 _forward_op.register_autograd(_differentiate, setup_context=_save)
 _backward_op.register_autograd(refuse_second_derivative("delta_rule"))
-
-
-class _Eager(torch.autograd.Function):
-    """The operator without PyTorch's dispatcher, which costs more time than a short sequence."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
-        output = forward(*inputs)
-        _save(ctx, inputs, output)
-        return output[:2]
-
-    backward = staticmethod(_differentiate)
+_eager = undispatched(forward, _save, _differentiate)
 
 
 def run(
@@ -159,7 +151,7 @@ def run(
     if not runs_eagerly(*floats):
         y, end, *_ = _forward_op(*inputs)
     elif needs_grad:
-        y, end = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
+        y, end = _eager(*inputs)
     else:
         y, end, *_ = forward(*inputs)
     return y, end

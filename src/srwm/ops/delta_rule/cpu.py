@@ -46,8 +46,8 @@ from .._cpu import (
 )
 from ..kernels import segments
 from . import _decay_cpu
+from ._arguments import GROWTH, DeltaGradients, DeltaInputs, DeltaSaved
 from ._decay_cpu import decay_write_read, jumps_when_undone, scale, take_update
-from ._saved import GROWTH, Saved
 
 
 @kernel()
@@ -229,19 +229,9 @@ def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def
     put_matrix(g, d, e, at(dstate, head * d * e))
 
 
-def forward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
-    state: Tensor | None,
-    decay: Tensor | None,
-    reset: Tensor | None,
-    y: Tensor,
-    end: Tensor,
-    saved: Saved | None,
-) -> None:
+def forward(inputs: DeltaInputs, y: Tensor, end: Tensor, saved: DeltaSaved | None) -> None:
     """Fill y, end and what is saved."""
+    q, k, v, beta, state, decay, reset = inputs
     b, t, h, d = q.shape
     e = v.shape[3]
     error, checkpoints, last_jumps = saved or (None,) * 3
@@ -257,27 +247,13 @@ def forward(
 
 
 def backward(
-    dy: Tensor,
-    dend: Tensor,
-    q: Tensor,
-    k: Tensor,
-    beta: Tensor,
-    state: Tensor | None,
-    decay: Tensor | None,
-    reset: Tensor | None,
-    end: Tensor,
-    saved: Saved,
-    dq: Tensor,
-    dk: Tensor,
-    dv: Tensor,
-    dbeta: Tensor,
-    dstate: Tensor,
-    ddecay: Tensor,
+    dy: Tensor, dend: Tensor, inputs: DeltaInputs, end: Tensor, saved: DeltaSaved, gradients: DeltaGradients
 ) -> None:
-    """Fill the gradients of q, k, v, beta, of the incoming state, and of the decay if there is one."""
-    if decay is not None:
-        _decay_cpu.backward(dy, dend, q, k, beta, state, decay, reset, end, saved, dq, dk, dv, dbeta, dstate, ddecay)
+    """Fill the gradients."""
+    if inputs.decay is not None:
+        _decay_cpu.backward(dy, dend, inputs, end, saved, gradients)
         return
+    q, k, _, beta, state, _, reset = inputs
     b, t, h, d = q.shape
     e = dy.shape[3]
     over_heads(
@@ -289,6 +265,6 @@ def backward(
         tables=(
             *(dy, dend, q, k, beta, state, end),
             *(saved.error, saved.checkpoints, None if reset is None else segments(reset), saved.last_jumps),
-            *(dq, dk, dv, dbeta, dstate),
+            *gradients[:5],
         ),
     )

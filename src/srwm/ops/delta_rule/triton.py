@@ -6,7 +6,7 @@ q, k and beta are written side by side and added up afterwards, always in the sa
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
@@ -14,36 +14,24 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import _checkpoints
-from .._launch import Launcher
+from .._launch import Launch, Launcher
 from ..kernels import segments
+from ._arguments import GROWTH, DeltaGradients, DeltaInputs, DeltaSaved
 from ._backward_kernel import delta_rule_bwd_kernel
 from ._forward_kernel import delta_rule_fwd_kernel
-from ._saved import GROWTH, Saved
-
-
-class _Launch(NamedTuple):
-    """How threads share the tile of one program; measured on an H200, see docs/benchmarks."""
-
-    lanes: int
-    """Threads that share a column."""
-    warps: int
-    """Warps along the columns."""
-    block: int
-    """Columns of one program."""
-
 
 # By the number of rows, which is the head size rounded up to a power of two.
 FWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(2, 1, 32), 64: _Launch(4, 1, 16), 128: _Launch(8, 1, 16)
+    8: Launch(4, 1, 64), 16: Launch(4, 1, 16), 32: Launch(2, 1, 32), 64: Launch(4, 1, 16), 128: Launch(8, 1, 16)
 }  # fmt: skip
 BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 32), 64: _Launch(8, 1, 32), 128: _Launch(16, 1, 16)
+    8: Launch(4, 1, 64), 16: Launch(4, 1, 16), 32: Launch(4, 1, 32), 64: Launch(8, 1, 32), 128: Launch(16, 1, 16)
 }  # fmt: skip
 
 # Where the matrix decays, more is at hand at a step. These issue the fewest instructions in all without running out of
 # registers.
 DECAY_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 16), 32: _Launch(4, 1, 32), 64: _Launch(8, 1, 16), 128: _Launch(16, 4, 16)
+    8: Launch(4, 1, 64), 16: Launch(4, 1, 16), 32: Launch(4, 1, 32), 64: Launch(8, 1, 16), 128: Launch(16, 4, 16)
 }  # fmt: skip
 
 
@@ -66,19 +54,9 @@ def _blocks(d: int, e: int, dtype: torch.dtype, backward: bool, decays: bool) ->
     return triton.cdiv(e, block), Launcher(kernel, constants)
 
 
-def forward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    beta: Tensor,
-    state: Tensor | None,
-    decay: Tensor | None,
-    reset: Tensor | None,
-    y: Tensor,
-    end: Tensor,
-    saved: Saved | None,
-) -> None:
+def forward(inputs: DeltaInputs, y: Tensor, end: Tensor, saved: DeltaSaved | None) -> None:
     """Fill y, end and what is saved."""
+    q, k, v, beta, state, decay, reset = inputs
     b, t, h, d = q.shape
     error, checkpoints, jumps = saved or (end,) * 3
     blocks, run = _blocks(d, v.shape[3], end.dtype, False, decay is not None)
@@ -95,24 +73,11 @@ def forward(
 
 
 def backward(
-    dy: Tensor,
-    dend: Tensor,
-    q: Tensor,
-    k: Tensor,
-    beta: Tensor,
-    state: Tensor | None,
-    decay: Tensor | None,
-    reset: Tensor | None,
-    end: Tensor,
-    saved: Saved,
-    dq: Tensor,
-    dk: Tensor,
-    dv: Tensor,
-    dbeta: Tensor,
-    dstate: Tensor,
-    ddecay: Tensor,
+    dy: Tensor, dend: Tensor, inputs: DeltaInputs, end: Tensor, saved: DeltaSaved, gradients: DeltaGradients
 ) -> None:
-    """Fill the gradients of q, k, v, beta, of the incoming state, and of the decay if there is one."""
+    """Fill the gradients."""
+    q, k, _, beta, state, decay, reset = inputs
+    dq, dk, dv, dbeta, dstate, ddecay = gradients
     b, t, h, d = q.shape
     blocks, run = _blocks(d, dy.shape[3], end.dtype, True, decay is not None)
     # Shares of several blocks are kept as precise as the state until they are added up.

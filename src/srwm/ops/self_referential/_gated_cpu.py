@@ -40,6 +40,7 @@ from .._cpu import (
     zeros,
 )
 from ..kernels import segments
+from ._arguments import GROWTH, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
 from ._cpu_vectors import (
     FORGET_MIN,
     FORGET_RANGE,
@@ -54,7 +55,6 @@ from ._cpu_vectors import (
     through_rates,
     weigh,
 )
-from ._saved import GROWTH, Saved
 from .options import Options
 
 MOST_DECAY = _checkpoints.MOST_DECAY
@@ -367,17 +367,9 @@ def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def
     put_matrix(g, d, m, at(dstate, head * d * m))
 
 
-def forward(
-    x: Tensor,
-    weight: Tensor,
-    state: Tensor | None,
-    reset: Tensor | None,
-    options: Options,
-    y: Tensor,
-    end: Tensor,
-    saved: Saved | None,
-) -> None:
+def forward(inputs: SelfReferentialInputs, y: Tensor, end: Tensor, saved: SelfReferentialSaved | None) -> None:
     """Fill y, end and what is saved."""
+    x, weight, state, reset, options = inputs
     b, t, h, d = x.shape
     m, out, rates, gates = weight.shape[2], y.shape[3], options.learning_rates, options.forget_gates
     over_heads(
@@ -393,18 +385,13 @@ def forward(
 def backward(
     dy: Tensor,
     dend: Tensor | None,
-    x: Tensor,
-    weight: Tensor,
-    state: Tensor | None,
-    reset: Tensor | None,
+    inputs: SelfReferentialInputs,
     end: Tensor,
-    saved: Saved,
-    options: Options,
-    dx: Tensor,
-    dstate: Tensor,
-    dweight: Tensor,
+    saved: SelfReferentialSaved,
+    gradients: SelfReferentialGradients,
 ) -> None:
-    """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
+    """Fill the gradients."""
+    x, weight, state, reset, options = inputs
     b, t, h, d = x.shape
     m, out, rates, gates = weight.shape[2], dy.shape[3], options.learning_rates, options.forget_gates
     over_heads(
@@ -424,7 +411,8 @@ def backward(
             *(dy, dend, x, weight, state, end),
             *saved,
             None if reset is None else segments(reset),
-            *(dx, dstate, dweight, settings(options, weight.dtype)),
+            *gradients,
+            settings(options, weight.dtype),
         ),
     )
 

@@ -14,8 +14,9 @@ from ..kernels import (
     refuse_second_derivative,
     requires_grad,
     runs_eagerly,
+    undispatched,
 )
-from ._saved import Saved
+from ._arguments import SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
 from .options import Options, column_widths
 
 
@@ -52,15 +53,15 @@ def _launch(
     state: Tensor | None,
     reset: Tensor | None,
     options: Options,
-    saved: Saved | None,
+    saved: SelfReferentialSaved | None,
     backend: str,
 ) -> tuple[Tensor, Tensor]:
     y, end = _empty_outputs(x, weight, options)
     if x.shape[1] == 0 or end.numel() == 0:
         end.zero_() if state is None else end.copy_(state)
     else:
-        inputs = contiguous(x, weight, state, reset)
-        kernels(__package__, backend).forward(*inputs, options, y, end, saved)
+        inputs = SelfReferentialInputs._make((*contiguous(x, weight, state, reset), options))
+        kernels(__package__, backend).forward(inputs, y, end, saved)
     return y, end
 
 
@@ -98,9 +99,11 @@ def backward(
     apart = forget_gates > 0 or reset is not None or dend is not None
     dweight = torch.zeros_like(end) if apart else None
     g_y = x.new_zeros(*x.shape[:3], column_widths(options, *weight.shape[1:])[0]) if dy is None else dy
-    inputs = contiguous(g_y, dend, x, weight, state, reset)
-    saved = Saved(q, k, beta, scale, difference, checkpoints, last_jumps)
-    kernels(__package__, backend).backward(*inputs, end, saved, options, dx, dstate, dweight)
+    g_y, g_end, *arguments = contiguous(g_y, dend, x, weight, state, reset)
+    inputs = SelfReferentialInputs._make((*arguments, options))
+    saved = SelfReferentialSaved(q, k, beta, scale, difference, checkpoints, last_jumps)
+    gradients = SelfReferentialGradients(dx, dstate, dweight)
+    kernels(__package__, backend).backward(g_y, g_end, inputs, end, saved, gradients)
     return dx, (dstate if dweight is None else dweight).sum(0), dstate
 
 
@@ -110,14 +113,14 @@ def _empty_outputs(x: Tensor, weight: Tensor, options: Options) -> tuple[Tensor,
     return x.new_empty(b, t, h, column_widths(options, d, m)[0]), weight.new_empty(b, h, d, m)
 
 
-def _empty_saved(x: Tensor, weight: Tensor, options: Options, save: bool) -> Saved:
+def _empty_saved(x: Tensor, weight: Tensor, options: Options, save: bool) -> SelfReferentialSaved:
     b, t, h, d = x.shape
     m = weight.shape[2]
     scales = 2 if options.key_map == "l2" else 0
     sizes = (d, d, options.learning_rates + options.forget_gates, scales, m) if save else (0,) * 5
     q, k, beta, scale, difference = (weight.new_empty(b, t, h, size) for size in sizes)
     stored = empty_checkpoints(weight, (b, h, d, m), t, save, options.forget_gates > 0)
-    return Saved(q, k, beta, scale, difference, *stored)
+    return SelfReferentialSaved(q, k, beta, scale, difference, *stored)
 
 
 _forward_op = torch.library.custom_op("srwm::self_referential", forward, mutates_args=())
@@ -154,18 +157,7 @@ def _differentiate(ctx: Any, dy: Tensor | None, dend: Tensor | None, *_: Any) ->
 
 _forward_op.register_autograd(_differentiate, setup_context=_save)
 _backward_op.register_autograd(refuse_second_derivative("self_referential"))
-
-
-class _Eager(torch.autograd.Function):
-    """The operator without PyTorch's dispatcher, which costs more time than a short sequence."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> tuple[Tensor, ...]:
-        output = forward(*inputs)
-        _save(ctx, inputs, output)
-        return output[:2]
-
-    backward = staticmethod(_differentiate)
+_eager = undispatched(forward, _save, _differentiate)
 
 
 def run(
@@ -178,7 +170,7 @@ def run(
     if not runs_eagerly(x, weight, state):
         y, end, *_ = _forward_op(*inputs)
     elif needs_grad:
-        y, end = _Eager.apply(*inputs)  # type: ignore[no-untyped-call]
+        y, end = _eager(*inputs)
     else:
         y, end = _launch(x, weight, state, reset, options, None, backend)
     return y, end

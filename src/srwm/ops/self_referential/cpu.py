@@ -46,6 +46,7 @@ from .._cpu import (
 )
 from ..kernels import segments
 from . import _gated_cpu
+from ._arguments import GROWTH, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
 from ._cpu_vectors import (
     clip,
     make_keys,
@@ -57,8 +58,6 @@ from ._cpu_vectors import (
     through_rates,
     weigh,
 )
-from ._saved import GROWTH, Saved
-from .options import Options
 
 
 @by_columns
@@ -296,20 +295,12 @@ def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def
         put(at(g, i * columns), m, at(dstate, (head * d + i) * m))
 
 
-def forward(
-    x: Tensor,
-    weight: Tensor,
-    state: Tensor | None,
-    reset: Tensor | None,
-    options: Options,
-    y: Tensor,
-    end: Tensor,
-    saved: Saved | None,
-) -> None:
+def forward(inputs: SelfReferentialInputs, y: Tensor, end: Tensor, saved: SelfReferentialSaved | None) -> None:
     """Fill y, end and what is saved."""
-    if options.forget_gates:
-        _gated_cpu.forward(x, weight, state, reset, options, y, end, saved)
+    if inputs.options.forget_gates:
+        _gated_cpu.forward(inputs, y, end, saved)
         return
+    x, weight, state, reset, options = inputs
     b, t, h, d = x.shape
     m, out, learning_rates, is_l2 = weight.shape[2], y.shape[3], options.learning_rates, options.key_map == "l2"
     interval = _checkpoints.steps_between(d, m)
@@ -326,22 +317,16 @@ def forward(
 def backward(
     dy: Tensor,
     dend: Tensor | None,
-    x: Tensor,
-    weight: Tensor,
-    state: Tensor | None,
-    reset: Tensor | None,
+    inputs: SelfReferentialInputs,
     end: Tensor,
-    saved: Saved,
-    options: Options,
-    dx: Tensor,
-    dstate: Tensor,
-    dweight: Tensor | None,
+    saved: SelfReferentialSaved,
+    gradients: SelfReferentialGradients,
 ) -> None:
-    """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
-    if options.forget_gates:
-        assert dweight is not None
-        _gated_cpu.backward(dy, dend, x, weight, state, reset, end, saved, options, dx, dstate, dweight)
+    """Fill the gradients."""
+    if inputs.options.forget_gates:
+        _gated_cpu.backward(dy, dend, inputs, end, saved, gradients)
         return
+    x, weight, state, reset, options = inputs
     b, t, h, d = x.shape
     m, out, learning_rates, is_l2 = weight.shape[2], dy.shape[3], options.learning_rates, options.key_map == "l2"
     interval = _checkpoints.steps_between(d, m)
@@ -366,6 +351,7 @@ def backward(
             *(dy, dend, x, weight, state, end),
             *saved,
             None if reset is None else segments(reset),
-            *(dx, dstate, dweight, settings(options, weight.dtype)),
+            *gradients,
+            settings(options, weight.dtype),
         ),
     )

@@ -15,42 +15,30 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import _checkpoints
-from .._launch import Launcher
+from .._launch import Launch, Launcher
 from ..kernels import segments
+from ._arguments import GROWTH, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
-from ._saved import GROWTH, Saved
 from .options import L2_EPS, Options
 
-
-class _Launch(NamedTuple):
-    """How threads share the tiles of one program; measured on an H200, see docs/benchmarks."""
-
-    lanes: int
-    """Threads that share a column."""
-    warps: int
-    """Warps along the columns. Few are best: every exchange between warps waits for all of them."""
-    block: int = 0
-    """Columns of y in one program, where they run on their own."""
-
-
 # By the number of rows, which is the head size rounded up to a power of two.
-CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(2, 1), 64: _Launch(4, 2), 128: _Launch(4, 8)}
-CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(32, 4), 128: _Launch(32, 16)}
+CORE_FWD = {8: Launch(4, 1), 16: Launch(2, 1), 32: Launch(2, 1), 64: Launch(4, 2), 128: Launch(4, 8)}
+CORE_BWD = {8: Launch(4, 1), 16: Launch(4, 1), 32: Launch(8, 2), 64: Launch(32, 4), 128: Launch(32, 16)}
 # More programs than a multiprocessor holds at a time share its registers, see `_is_crowded`.
-CROWDED_CORE_BWD = {16: _Launch(8, 1)}
+CROWDED_CORE_BWD = {16: Launch(8, 1)}
 READ_FWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(2, 1, 64), 32: _Launch(4, 1, 32), 64: _Launch(2, 1, 16), 128: _Launch(4, 1, 16)
+    8: Launch(4, 1, 64), 16: Launch(2, 1, 64), 32: Launch(4, 1, 32), 64: Launch(2, 1, 16), 128: Launch(4, 1, 16)
 }  # fmt: skip
 READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 16)
+    8: Launch(4, 1, 64), 16: Launch(4, 1, 64), 32: Launch(8, 1, 32), 64: Launch(16, 1, 16), 128: Launch(16, 1, 16)
 }  # fmt: skip
 
 # With gates, the matrix and what it was at first are held apart, and so are two gradients.
-GATED_CORE_FWD = {8: _Launch(4, 1), 16: _Launch(2, 1), 32: _Launch(4, 2), 64: _Launch(8, 4), 128: _Launch(16, 16)}
-GATED_CORE_BWD = {8: _Launch(4, 1), 16: _Launch(4, 1), 32: _Launch(8, 2), 64: _Launch(16, 4), 128: _Launch(32, 16)}
+GATED_CORE_FWD = {8: Launch(4, 1), 16: Launch(2, 1), 32: Launch(4, 2), 64: Launch(8, 4), 128: Launch(16, 16)}
+GATED_CORE_BWD = {8: Launch(4, 1), 16: Launch(4, 1), 32: Launch(8, 2), 64: Launch(16, 4), 128: Launch(32, 16)}
 GATED_READ_BWD = {
-    8: _Launch(4, 1, 64), 16: _Launch(4, 1, 64), 32: _Launch(8, 1, 32), 64: _Launch(16, 1, 16), 128: _Launch(16, 1, 8)
+    8: Launch(4, 1, 64), 16: Launch(4, 1, 64), 32: Launch(8, 1, 32), 64: Launch(16, 1, 16), 128: Launch(16, 1, 8)
 }  # fmt: skip
 
 REGISTERS = 65536
@@ -68,7 +56,7 @@ def _fits_one_program(rows: int, columns: int, tiles: int) -> bool:
     return rows <= 32 and tiles * rows * columns <= 2048
 
 
-class _Part(NamedTuple):
+class _LaunchPart(NamedTuple):
     """One launch: in how many programs a head, which part of the matrix it runs, and the kernel."""
 
     blocks: int
@@ -78,7 +66,7 @@ class _Part(NamedTuple):
 
 
 @functools.cache
-def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool, backward: bool) -> list[_Part]:
+def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool, backward: bool) -> list[_LaunchPart]:
     """The launches that make up one pass, in their order."""
     rows = max(8, triton.next_power_of_2(d))
     wide = triton.next_power_of_2(out)
@@ -112,7 +100,7 @@ def _parts(d: int, out: int, options: Options, dtype: torch.dtype, crowded: bool
             constants["maxnreg"] = REGISTERS // (launch.warps * 32)
         kernel = self_referential_bwd_kernel if backward else self_referential_fwd_kernel
         blocks = 1 if runs_core else triton.cdiv(out, block)
-        parts.append(_Part(blocks, runs_core, runs_read, Launcher(kernel, constants)))
+        parts.append(_LaunchPart(blocks, runs_core, runs_read, Launcher(kernel, constants)))
     return parts[::-1] if backward else parts
 
 
@@ -145,17 +133,9 @@ def _is_crowded(x: Tensor) -> bool:
     return x.is_cuda and x.shape[0] * x.shape[2] > 10 * _multiprocessors(x.device)
 
 
-def forward(
-    x: Tensor,
-    weight: Tensor,
-    state: Tensor | None,
-    reset: Tensor | None,
-    options: Options,
-    y: Tensor,
-    end: Tensor,
-    saved: Saved | None,
-) -> None:
+def forward(inputs: SelfReferentialInputs, y: Tensor, end: Tensor, saved: SelfReferentialSaved | None) -> None:
     """Fill y, end and what is saved."""
+    x, weight, state, reset, options = inputs
     b, t, h, d = x.shape
     parts = _parts(d, y.shape[3], options, weight.dtype, _is_crowded(x), False)
     keep = saved is not None or len(parts) > 1
@@ -185,18 +165,14 @@ def forward(
 def backward(
     dy: Tensor,
     dend: Tensor | None,
-    x: Tensor,
-    weight: Tensor,
-    state: Tensor | None,
-    reset: Tensor | None,
+    inputs: SelfReferentialInputs,
     end: Tensor,
-    saved: Saved,
-    options: Options,
-    dx: Tensor,
-    dstate: Tensor,
-    dweight: Tensor | None,
+    saved: SelfReferentialSaved,
+    gradients: SelfReferentialGradients,
 ) -> None:
-    """Fill the gradients of x and of the incoming state, and each sequence's share of that of the weight."""
+    """Fill the gradients."""
+    x, weight, state, reset, options = inputs
+    dx, dstate, dweight = gradients
     b, t, h, d = x.shape
     gated = options.forget_gates > 0
     interval = _checkpoints.steps_between(d, weight.shape[2], gated)

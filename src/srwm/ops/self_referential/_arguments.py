@@ -1,8 +1,10 @@
-"""What the forward pass keeps for the backward pass."""
+"""What the kernels are given, what they keep for the backward pass, and what they fill."""
 
 from typing import NamedTuple
 
 from torch import Tensor
+
+from .options import Options
 
 GROWTH = 16.0
 """A difference this many times larger than its column was is a jump (see `../_checkpoints.py`).
@@ -12,8 +14,29 @@ gradients magnify what is wrong with the matrix about tenfold. With 16, they sta
 """
 
 
-class Saved(NamedTuple):
-    """Vectors of every step, and matrices at intervals."""
+class SelfReferentialInputs(NamedTuple):
+    """The arguments of the operator; see `srwm.ops.self_referential`."""
+
+    x: Tensor
+    weight: Tensor
+    state: Tensor | None
+    reset: Tensor | None
+    options: Options
+
+
+class SelfReferentialGradients(NamedTuple):
+    """Room for the gradients of x and the incoming state, and for each sequence's share of that of the weight.
+
+    None for the last, where the share is the gradient of the state.
+    """
+
+    x: Tensor
+    state: Tensor
+    weight: Tensor | None
+
+
+class SelfReferentialSaved(NamedTuple):
+    """What the forward pass keeps for the backward pass: vectors of every step, and matrices at intervals."""
 
     q: Tensor
     """[b, t, h, d]."""
