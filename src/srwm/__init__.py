@@ -3,6 +3,7 @@
 `srwm.ops` holds the recurrences as functions of tensors, `srwm.nn` the layers built on them, `srwm.vision`
 encoders of images, `srwm.data` images to learn from, `srwm.fewshot`, `srwm.sequential` and `srwm.rl` the three
 experiments of the paper, `srwm.continual` learning task after task, `srwm.languages` state tracking,
+`srwm.tabular` feature vectors of any kind, `srwm.estimators` classifiers for scikit-learn and River,
 `srwm.supervised` what trainings on labelled images share, `srwm.runs` what every training has in common, `srwm.hub`
 models in repositories of the Hugging Face Hub, and `srwm.inspect`, `srwm.report`, `srwm.video` and `srwm.demo` ways to
 see it. Import what you use, for example
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from srwm.continual import ContinualModel
     from srwm.fewshot import FewShotModel
     from srwm.sequential import StreamModel
+    from srwm.tabular import TabularModel
 
 __all__ = ["__version__", "load"]
 
@@ -31,10 +33,14 @@ def load(name: Literal["omniglot-1shot"], *, device: str = ...) -> "FewShotModel
 
 
 @overload
-def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel | ContinualModel": ...
+def load(name: Literal["tabular"], *, device: str = ...) -> "TabularModel": ...
 
 
-def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel | ContinualModel":
+@overload
+def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel | ContinualModel | TabularModel": ...
+
+
+def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel | ContinualModel | TabularModel":
     """Load a trained model that learns new classes while it runs.
 
     Args:
@@ -46,7 +52,8 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
     Returns:
         A few-shot model or one of continual learning, with `learn(images, labels, state)` and `predict(images, state)`,
         or a model of streams, with `observe(image, previous_label, state)`; `srwm.live.LiveStream` keeps the
-        state and the labels.
+        state and the labels; or a model of feature vectors, which `srwm.tabular.Ensemble` and the classifiers of
+        `srwm.estimators` use.
 
     Raises:
         InputError: if there is no such model.
@@ -65,6 +72,10 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
         from srwm.sequential import load_stream_model
 
         return load_stream_model(name, device)
+    if kind == "tabular":
+        from srwm.tabular import load_tabular
+
+        return load_tabular(name, device)
     from srwm.fewshot import load_model
 
     return load_model(name, device=device)

@@ -18,8 +18,9 @@ def experiments() -> dict[str, Experiment]:
     from srwm.languages.experiment import LANGUAGES
     from srwm.rl.experiment import REINFORCEMENT_LEARNING
     from srwm.sequential.experiment import SEQUENTIAL
+    from srwm.tabular.experiment import TABULAR
 
-    return {each.name: each for each in (FEW_SHOT, SEQUENTIAL, CONTINUAL, LANGUAGES, REINFORCEMENT_LEARNING)}
+    return {each.name: each for each in (FEW_SHOT, SEQUENTIAL, CONTINUAL, LANGUAGES, REINFORCEMENT_LEARNING, TABULAR)}
 
 
 def named_experiment(name: str) -> Experiment:

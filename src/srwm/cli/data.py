@@ -36,11 +36,14 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     importing = _verb(data, verbs, "import", "Make a pack of files that are on this machine.")
     importing.add_argument(
         "kind",
-        choices=("folder", "mini-imagenet"),
-        help="`folder`: a folder that holds a folder of images for each class; `mini-imagenet`: its three caches",
+        choices=("folder", "features", "mini-imagenet"),
+        help="`folder`: a folder that holds a folder of images for each class; `features`: feature vectors and labels, "
+        "in a .npz file or two .npy files; `mini-imagenet`: its three caches",
     )
-    importing.add_argument("paths", type=Path, nargs="+", metavar="PATH", help="the folder, or the three caches")
-    importing.add_argument("--name", help="what to call the images of a folder from now on")
+    importing.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH", help="the folder, the files, or the three caches"
+    )
+    importing.add_argument("--name", help="what to call the images of a folder, or the features, from now on")
     importing.set_defaults(run=_import)
 
     verify = _verb(
@@ -100,6 +103,7 @@ def _list(args: argparse.Namespace) -> int:
     from rich.table import Table
 
     from srwm.data import data_folder, procgen
+    from srwm.data.features import feature_packs
     from srwm.data.places import find_source, own_packs
     from srwm.data.sources import SOURCES
 
@@ -115,6 +119,9 @@ def _list(args: argparse.Namespace) -> int:
     table.add_row("folder:PATH", "", "A folder on this machine that holds a folder of images for each class.")
     console = Console()
     console.print(table)
+    features = feature_packs(folder)
+    if features:
+        console.print(f"[bold]packs of features[/]: {escape(_text(', '.join(features)))}")
     console.print(f"[bold]{procgen.NAME}[/]: {procgen.ABOUT}", _whether_procgen(folder), sep="\n")
     return EXIT_OK
 
@@ -167,7 +174,7 @@ def _fetch(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-    from srwm.data import data_folder
+    from srwm.data import data_folder, import_features
     from srwm.data.fetch import import_folder, import_mini_imagenet
 
     folder = data_folder(args.data)
@@ -175,7 +182,11 @@ def _import(args: argparse.Namespace) -> int:
         _print(import_mini_imagenet(args.paths, folder, _report))
         return EXIT_OK
     if args.name is None:
-        raise InputError("the images of a folder need a name: add --name NAME")
+        what = "feature vectors" if args.kind == "features" else "the images of a folder"
+        raise InputError(f"{what} need a name: add --name NAME")
+    if args.kind == "features":
+        _print(import_features(args.paths, args.name, folder))
+        return EXIT_OK
     if len(args.paths) != 1:
         raise InputError(f"{len(args.paths)} folders came; expected one, which holds a folder of images for each class")
     _print(import_folder(args.paths[0], args.name, folder, _report))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from srwm.errors import InputError
 
+from .features import FeatureSet
 from .image_set import ImageSet
 from .random import random_bits, random_integers, stream_key
 
@@ -35,7 +36,7 @@ class Episodes(NamedTuple):
 
 
 def draw_episodes(
-    image_set: ImageSet,
+    image_set: ImageSet | FeatureSet,
     steps: Int[Tensor, "*s"],
     *,
     batch_size: int,
@@ -52,7 +53,7 @@ def draw_episodes(
     random order, again and again, so a single query has a random class.
 
     Args:
-        image_set: what to draw from.
+        image_set: what to draw from: images, or feature vectors.
         steps: numbers of the steps, on the device where the episodes are wanted; any shape, () for one step.
         batch_size: episodes a step.
         ways: N, classes of an episode.
@@ -94,7 +95,7 @@ def draw_episodes(
     return Episodes(support, support_labels, query, query_labels)
 
 
-def check_enough(image_set: ImageSet, ways: int, shots: int, queries: int) -> None:
+def check_enough(image_set: ImageSet | FeatureSet, ways: int, shots: int, queries: int) -> None:
     """Refuse a set that has too few classes or images for such episodes."""
     for name, value in (("ways", ways), ("shots", shots), ("queries", queries)):
         if value < 1:
