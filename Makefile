@@ -52,7 +52,7 @@ mutants: $(STAMP) ## Put small faults into the code and see whether its tests fi
 
 docs: $(DOCS) ## Build the site of the documentation into site/
 	@$(call step,npm pack onnxruntime-web,$(BIN)/python docs/tools/browser_runtime.py)
-	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict)
+	@$(call step,mkdocs build --strict,NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict)
 	@echo "The site is there: open site/index.html. Its page that needs no installation wants a file server: $(BIN)/python -m http.server --directory site"
 
 package: $(STAMP) ## Build wheel and sdist into dist/, install the wheel in a fresh environment, and ask its model

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from state_tracking_plans import PLANS, Run
+from state_tracking_plans import PLANS
+from state_tracking_runs import Run
 
 from srwm.languages import LanguagesTrainer, evaluate, find_task
 from srwm.runs.atomic import write_atomically
@@ -54,6 +55,21 @@ class Running:
     step: int = 0
     curve: list[dict[str, Any]] = field(default_factory=list)
     tests: dict[int, Any] = field(default_factory=dict)
+    score: float | None = None
+    score_step: int | None = None
+    best_weights: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def validate(self) -> bool:
+        """Keep the weights if they are the best so far; say whether the training is to end here."""
+        train = self.run.config.train
+        if not train.validation_lengths or (self.step % train.validate_every and self.step < train.total_steps):
+            return False
+        score = self.trainer.validate()["validation/sequence_accuracy"]
+        if self.score is None or score > self.score:
+            self.score, self.score_step = score, self.step
+            weights = self.trainer.model.state_dict()
+            self.best_weights = {name: tensor.clone() for name, tensor in weights.items()}
+        return train.stop_at is not None and self.score >= train.stop_at
 
 
 class Worker:
@@ -113,17 +129,24 @@ class Worker:
         is_late = self._seconds() > self.options.hard_seconds
         marks = [total, one.step + BURST, one.step - one.step % LOG_EVERY + LOG_EVERY]
         marks += [look for look in one.run.looks if look > one.step]
+        if one.run.config.train.validation_lengths:
+            every = one.run.config.train.validate_every
+            marks.append(one.step - one.step % every + every)
         until = one.step if is_late else min(marks)
         while one.step < until:
             one.trainer.train_step(one.step)
             one.step += 1
-        is_last = is_late or one.step >= total
+        is_last = (not is_late and one.validate()) or is_late or one.step >= total
         if one.step % LOG_EVERY == 0 or is_last:
             metrics = {name.removeprefix("train/"): value for name, value in one.trainer.metrics().items()}
             one.curve.append({"step": one.step, **metrics})
         if is_last:
             seconds = time.time() - one.began
-            content = {**self._content(one), "seconds_side_by_side": round(seconds, 2), "stopped": one.step < total}
+            content = {**self._content(one), "seconds_side_by_side": round(seconds, 2)}
+            content["stopped"] = is_late and one.step < total
+            if one.best_weights:
+                one.trainer.model.load_state_dict(one.best_weights)
+                content |= {"score": one.score, "score_step": one.score_step}
             content["test"] = self._test(one, one.run.config.task.test_lengths)
             self.results.put(("done", one.number, content))
             self.running.remove(one)

@@ -27,7 +27,7 @@ MEMORIES = {
     "-gated-deltanet": "gated DeltaNet",
     "-negative-deltanet": "gated DeltaNet, rates up to 2",
 }
-SLIM = ("name", "seed", "parameters", "steps", "seconds_side_by_side", "stopped", "error")
+SLIM = ("name", "seed", "parameters", "steps", "score", "score_step", "seconds_side_by_side", "stopped", "error")
 
 
 def by_setting(runs: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

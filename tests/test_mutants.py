@@ -132,6 +132,7 @@ trials = [
     Trial("does not notice", "src/m.py", b"def less(a, b): return b > a", (first, rest), 100),
     Trial("hangs", "src/m.py", b"while True: pass", (first,), 1),
     Trial("dies", "src/m.py", b"import os; os.abort()", (first,), 100),
+    Trial("is not asked", "src/m.py", b"def less(a, b): return a > b", (("-k", "nowhere", *first),), 100),
     Trial("as it was", "src/m.py", (root / "src/m.py").read_bytes(), (first, rest), 100),
 ]
 places = [Place(root, scratch / "one"), Place(root, scratch / "two")]
@@ -159,6 +160,7 @@ def test_mutants_are_run_in_copies_and_told_apart(tmp_path):
         "does not notice": "survived",
         "hangs": "timeout",
         "dies": "killed",
+        "is not asked": "survived",
         "as it was": "survived",
     }
     assert {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.*")} == files

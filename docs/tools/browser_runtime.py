@@ -76,7 +76,8 @@ def packed() -> bytes:
             "install Node.js, which brings it"
         )
     with tempfile.TemporaryDirectory() as folder:
-        command = [npm, "pack", PACKAGE, "--json", "--silent", "--pack-destination", folder]
+        quickly = ["--fetch-retries", "1", "--fetch-timeout", "60000"]  # Where there is no network, not for long.
+        command = [npm, "pack", PACKAGE, "--json", "--silent", "--pack-destination", folder, *quickly]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         found = sorted(Path(folder).glob("*.tgz"))
         if done.returncode != 0 or len(found) != 1:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import srwm.hub
 from srwm.errors import InputError
 from srwm.hub import HubAddress, is_hub_address, parse_address
 
@@ -16,6 +17,7 @@ COMMIT, DIGEST = "0123456789" * 4, "0123456789abcdef" * 4
         ("hf:me/my-model", HubAddress("me/my-model")),
         ("hf:me/my_model.v2@next/try", HubAddress("me/my_model.v2", "next/try")),
         (f"hf:me/x@{COMMIT}", HubAddress("me/x", COMMIT)),
+        ("hf:a/" + 94 * "b", HubAddress("a/" + 94 * "b")),
         (f"hf:me/x#sha256={DIGEST}", HubAddress("me/x", "main", DIGEST)),
         (f"hf:me/x@{COMMIT}#sha256={DIGEST}", HubAddress("me/x", COMMIT, DIGEST)),
     ],
@@ -44,7 +46,7 @@ def test_an_address_is_read_and_written_alike(text, address):
         "hf:a/b#sha256=abc",
         f"hf:a/b#sha256={DIGEST.upper()}",
         f"hf:a/b#md5={DIGEST}",
-        "hf:a/" + 96 * "b",
+        "hf:a/" + 95 * "b",
         "hf:ä/b",
         "hf:a/b\n",
         "me/model",
@@ -53,6 +55,18 @@ def test_an_address_is_read_and_written_alike(text, address):
 def test_what_is_no_address_gets_a_sentence(text):
     with pytest.raises(InputError, match="is no address of a model; expected hf:owner/name, hf:owner/name@REVISION or"):
         parse_address(text)
+
+
+def test_public_names_are_pinned():
+    assert sorted(srwm.hub.__all__) == [
+        "HubAddress",
+        "PREFIX",
+        "fetch_files",
+        "hub_card",
+        "is_hub_address",
+        "parse_address",
+        "push_files",
+    ]
 
 
 def test_only_the_hash_of_a_commit_is_pinned():

@@ -1,8 +1,11 @@
 """The last step of each matrix is that which a recorder sees last, and watching leaves nothing behind."""
 
+import doctest
+
 import pytest
 import torch
 
+import srwm.inspect.last_step
 from srwm.inspect import Recorder, last_steps
 from srwm.nn import SequenceModel
 
@@ -38,3 +41,7 @@ def test_hooks_are_gone_after_an_error_too():
     with pytest.raises(KeyError), last_steps(model):
         raise KeyError
     assert [len(part._forward_hooks) for part in model.modules()] == [0] * len(list(model.modules()))
+
+
+def test_the_example_in_the_docstring_is_right():
+    assert doctest.testmod(srwm.inspect.last_step, extraglobs={"torch": torch}) == (0, 4)

@@ -56,6 +56,21 @@ def test_sequences_are_those_of_the_cpu():
             assert torch.equal(found.cpu(), wanted), task.name
 
 
+def test_noise_and_validations_beside_a_captured_step_keep_the_bits():
+    for memory in MEMORIES:
+        parts = {
+            "model": {"memory": memory},
+            "train": {"state_noise": 0.3, "validation_lengths": ("2-8", "20"), "validation_sequences": 4},
+        }
+        without = steps(trainer(**parts), range(4))
+        one = trainer(**parts)
+        for step in range(4):
+            one.train_step(step)
+            found = one.validate()
+        assert_equal_weights(weights(one.model), weights(without.model))
+        assert found == without.validate(), memory
+
+
 def test_two_runs_give_equal_bits():
     for memory in MEMORIES:
         parts = {"model": {"memory": memory, "dropout": 0.0 if memory == "lstm" else 0.2}}

@@ -65,6 +65,8 @@ def test_the_setting_of_parity():
 def test_the_settings_of_groups():
     task = RECIPES["s3"].config.task
     assert (task.shortest, task.longest, task.test_lengths) == (16, 16, ("2-16", "17-32", "64", "256", "1000"))
+    train = RECIPES["s3"].config.train
+    assert (train.total_steps, train.state_noise, train.state_noise_every) == (4000, 0.5, 4)
     for name in ("a5", "s5-lstm"):
         task = RECIPES[name].config.task
         assert (task.longest, task.curriculum) == (16, CurriculumConfig(first_longest=2, sequence_accuracy=0.5))
@@ -124,6 +126,12 @@ def test_ranges_of_lengths_are_read():
         ("optimizer", {"beta2": 1.0}, "beta2=1.0; expected 0 or more and less than 1"),
         ("optimizer", {"learning_rate": -1.0}, "learning_rate=-1.0; expected at least 0"),
         ("train", {"batch_size": 0}, "batch_size=0; expected at least 1"),
+        ("train", {"state_noise": -0.1}, "state_noise=-0.1; expected at least 0"),
+        ("train", {"state_noise_every": 0}, "state_noise_every=0; expected at least 1"),
+        ("train", {"validate_every": 0}, "validate_every=0; expected at least 1"),
+        ("train", {"validation_lengths": ("9-2",)}, "'9-2' in validation_lengths; expected a length as 200"),
+        ("train", {"validation_lengths": ("9",), "stop_at": 1.5}, "stop_at=1.5; expected more than 0 and 1 at most"),
+        ("train", {"stop_at": 1.0}, "stop_at=1.0 without validation_lengths; expected lengths such as"),
     ],
 )
 def test_values_that_make_no_sense_get_a_sentence(part, values, sentence):

@@ -68,6 +68,11 @@ def test_without_figures_of_the_paper_only_ours_are_shown():
     assert cells(text)[2] == ["10,000", "200", "30.0%", "31.0%"]
 
 
+def test_a_run_that_was_validated_says_which_weights_were_tested():
+    text = shown(result_table({**result(), "score": 0.975, "score_step": 650}, {}))
+    assert "best validation accuracy 97.5% at step 650" in " ".join(text.split())
+
+
 def test_an_untested_run_says_what_is_known():
     assert cells(shown(result_table({**result(), "test": None}, {}))) == [
         ["steps", "1,000"],

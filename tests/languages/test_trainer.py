@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from fewshot.tiny import assert_equal_weights, weights
 from srwm.errors import InputError
 from srwm.languages import LanguagesTrainer
+from srwm.languages.evaluation import TEST, VALIDATION, draw_test
 from srwm.languages.tasks import IGNORED
 from srwm.languages.trainer import AHEAD
 from srwm.runs.gradient_watch import NonFiniteError
@@ -107,6 +108,42 @@ def test_what_was_drawn_ahead_is_what_is_drawn_alone():
         wanted = one.draw(step).symbols
         assert torch.equal(found, wanted[:, : found.shape[1]])
         assert not wanted[:, found.shape[1] :].any()
+
+
+VALIDATED = {"model": {"dropout": 0.2}, "train": {"validation_lengths": ("2-8", "20"), "validation_sequences": 16}}
+
+
+def test_a_validation_measures_each_of_its_lengths_and_their_mean():
+    one = trainer(**VALIDATED)
+    with torch.no_grad():  # every answer is 0, which is right where no one has come yet
+        one.model.sequence.output_projection.weight.zero_()
+        one.model.sequence.output_projection.bias.copy_(torch.tensor([1.0, 0.0]))
+    found = one.validate()
+    lengths = (
+        draw_test(one.task, text, VALIDATION + n, sequences=16, seed=0, device=CPU)
+        for n, text in enumerate(("2-8", "20"))
+    )
+    short, long = (float((targets <= 0).all(dim=1).double().mean()) for _, targets in lengths)
+    assert found == {"validation/sequence_accuracy": (short + long) / 2, "validation/2-8": short, "validation/20": long}
+
+
+def test_a_validation_changes_nothing_of_the_training():
+    without = weights(steps(trainer(**VALIDATED), range(3)).model)
+    one = trainer(**VALIDATED)
+    for step in range(3):
+        one.train_step(step)
+        one.validate()
+    assert_equal_weights(weights(one.model), without)
+
+
+def test_a_validation_has_other_sequences_than_training_and_test():
+    one = trainer(task={"shortest": 40, "longest": 40})
+    drawn = [
+        draw_test(one.task, "40", stream, sequences=4, seed=0, device=CPU).symbols for stream in (TEST, VALIDATION)
+    ]
+    for each in (*drawn, one.draw(0).symbols):
+        same = [other for other in (*drawn, one.draw(0).symbols) if torch.equal(each, other)]
+        assert len(same) == 1
 
 
 def test_it_goes_on_from_its_tensors_to_the_same_bits():

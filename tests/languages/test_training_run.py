@@ -78,6 +78,58 @@ def test_a_run_that_was_interrupted_ends_as_the_unbroken_one(whole, tmp_path, mo
     assert content["test"] == whole[1][1]["test"]
 
 
+VALIDATED = {"validation_lengths": ("2-8", "12"), "validate_every": 2, "validation_sequences": 8, "total_steps": 8}
+
+
+def scores_of(path):
+    records = read_metrics(path / "metrics.jsonl")
+    return {each["step"]: each["validation/sequence_accuracy"] for each in records if "validation/12" in each}
+
+
+def test_a_validation_chooses_the_weights_that_are_tested(tmp_path, monkeypatch):
+    wanted = {2: 0.25, 4: 0.75, 6: 0.5, 8: 0.75}
+    tensors = {}
+
+    def validate(self):
+        step = int(self._step_number)
+        tensors[step] = [each.detach().clone() for each in self.model.parameters()]
+        return {"validation/sequence_accuracy": wanted[step], "validation/12": wanted[step]}
+
+    monkeypatch.setattr(LanguagesTrainer, "validate", validate)
+    _, content = train(config(train=VALIDATED), tmp_path / "run")
+    assert scores_of(tmp_path / "run") == wanted
+    assert (content["score"], content["score_step"], content["step"]) == (0.75, 4, 8)
+    loaded = list(load_tracker(tmp_path / "run").parameters())
+    assert all(torch.equal(*pair) for pair in zip(loaded, tensors[4], strict=True))
+
+
+def test_a_training_ends_at_the_share_it_was_to_reach(tmp_path):
+    # What is asked is always the same, so that a few steps do.
+    changes = {"task": {"name": "aa-star", "longest": 3}, "optimizer": {"learning_rate": 0.1, "warmup_steps": 0}}
+    stopping = {**VALIDATED, "validation_lengths": ("2-3",), "stop_at": 1.0, "total_steps": 100}
+    result, content = train(config(**changes, train=stopping), tmp_path / "run")
+    assert result.stopped_early
+    assert result.step == content["score_step"] < 100
+    assert content["score"] == 1
+
+
+def test_a_validated_run_that_was_interrupted_ends_as_the_unbroken_one(tmp_path, monkeypatch):
+    original = LanguagesTrainer.train_step
+
+    def train_step(self, number):
+        original(self, number)
+        if number == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    recipe = config(model={"dropout": 0.2}, train=VALIDATED)
+    train(recipe, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(LanguagesTrainer, "train_step", train_step)
+        train(recipe, tmp_path / "run")
+    train(recipe, tmp_path / "run", resume=True)
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
 def test_without_a_test_the_result_says_so(tmp_path):
     _, content = train(config(train={"total_steps": 1}), tmp_path / "run", test=False)
     assert content["test"] is None

@@ -33,6 +33,8 @@ class Room(NamedTuple):
     sample: int
     """How many mutants of each source are run."""
     compiled_in: str | None
+    select: str | None
+    """Which of the tests, as for pytest's `-k`; None for all."""
 
 
 class Row(NamedTuple):
@@ -112,7 +114,7 @@ def read_scope() -> tuple[list[Room], float]:
         left_out = set(room.get("except", []))
         sources = [path for path in _files(room["sources"], "*.py") if path not in left_out]
         tests = _files(room["tests"], "test_*.py")
-        rooms.append(Room(room["name"], sources, tests, room["sample"], room.get("compiled_in")))
+        rooms.append(Room(room["name"], sources, tests, room["sample"], room.get("compiled_in"), room.get("select")))
     return rooms, scope["floor_percent"]
 
 
@@ -165,12 +167,13 @@ def _run_room(
     results = [known[mutant.name] for _, mutant in chosen if mutant.name in known]
     left = [each for each in chosen if each[1].name not in {*known, *aside}]
     if left:
-        if tuple(room.tests) not in passed:
-            passed[tuple(room.tests)] = _tests_on_the_code_as_it_is(room, places[0])
-        tests, seconds = passed[tuple(room.tests)]
+        asked = (*_selection(room), *room.tests)
+        if asked not in passed:
+            passed[asked] = _tests_on_the_code_as_it_is(room, places[0])
+        tests, seconds = passed[asked]
         print(f"{room.name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
         trials = [
-            Trial(mutant.name, source, mutant.source, _stages(source, tests), 20 + 3 * seconds, room.compiled_in)
+            Trial(mutant.name, source, mutant.source, _stages(room, source, tests), 20 + 3 * seconds, room.compiled_in)
             for source, mutant in left
         ]
         for result in run(trials, places):
@@ -189,11 +192,15 @@ def _run_room(
     return row, results
 
 
-def _stages(source: str, tests: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def _selection(room: Room) -> tuple[str, ...]:
+    return () if room.select is None else ("-k", room.select)
+
+
+def _stages(room: Room, source: str, tests: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """The tests of a source: its own, then the others."""
     own = tuple(test for test in tests if Path(test).name == f"test_{_subject(source)}.py")
     others = tuple(test for test in tests if test not in own)
-    return tuple(stage for stage in (own, others) if stage)
+    return tuple((*_selection(room), *stage) for stage in (own, others) if stage)
 
 
 def _subject(source: str) -> str:
@@ -206,7 +213,7 @@ def _subject(source: str) -> str:
 def _tests_on_the_code_as_it_is(room: Room, place: Place) -> tuple[list[str], float]:
     """Run the tests of a room where nothing is wrong: its files, the quickest first, and how long all take."""
     report, source = place.root / "as-it-is.xml", room.sources[0]
-    stages = ((f"--junitxml={report}", *room.tests),)
+    stages = ((f"--junitxml={report}", *_selection(room), *room.tests),)
     (result,) = run([Trial("as it is", source, (ROOT / source).read_bytes(), stages, 3600)], [place])
     if result.outcome != "survived":
         output = (place.root / "output.txt").read_text(encoding="utf-8", errors="replace")

@@ -22,6 +22,8 @@ MEMORY_BYTES = 24 << 30
 """Address space of a trial: a wrong size must not take all memory of the machine."""
 ALL_PASSED = 0
 """pytest's exit status when all tests pass."""
+NONE_SELECTED = 5
+"""pytest's exit status when none of the tests is one of those that are asked for."""
 
 
 class Trial(NamedTuple):
@@ -177,7 +179,7 @@ class _Running:
             self.end()
             return "timeout"
         self._end_group()
-        if os.waitstatus_to_exitcode(status) != ALL_PASSED:
+        if os.waitstatus_to_exitcode(status) not in (ALL_PASSED, NONE_SELECTED):
             return "killed"
         if not self.stages:
             return "survived"

@@ -59,7 +59,7 @@ Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --stri
   ls images/*.png | jq -Rc '{image: .}' | srwm stream runs/my-run --state my-state
   srwm stream runs/my-run --watch inbox --state my-state
   srwm stream runs/my-run --demo strokes --steps 100000    # accuracy, speed and memory every 1000 images
-  srwm stream runs/continual-strokes-0 --demo strokes --tasks 5 --steps 100    # what it still knows after each task
+  srwm stream runs/continual-strokes-0 --demo strokes --steps 100    # what it still knows after each task
 """
 
 _LONGEST_POLL_S = 86_400

@@ -89,8 +89,8 @@ def _bounded_bar(address: HubAddress, name: str, entry: Entry) -> type[Any]:
     class BoundedBar(tqdm):
         received: int | float = 0
 
-        def update(self, n: int | float | None = 1) -> bool | None:
-            self.received += n or 0
+        def update(self, n: int | float = 1) -> bool | None:
+            self.received += n
             if self.received > entry.size_bytes:
                 raise RunError(
                     f"{name} of {address} is not the file that was wanted: it is larger than {entry.size_bytes:,} "

@@ -22,8 +22,8 @@ def last_steps(model: nn.Module) -> Iterator[dict[str, FastStep]]:
         >>> layer = SRWM(hidden_size=8, num_heads=2)
         >>> with last_steps(layer) as steps:
         ...     y, state = layer(torch.randn(3, 5, 8))
-        >>> [(name, step.beta.shape) for name, step in steps.items()]
-        [('layer', torch.Size([3, 2, 4]))]
+        >>> steps["layer"].beta.shape
+        torch.Size([3, 2, 4])
     """
     steps: dict[str, FastStep] = {}
 

@@ -147,7 +147,23 @@ class LanguagesTrainConfig:
     batch_size: int = 64
     """Sequences of a step, over all processes."""
     total_steps: int = 500
-    """Steps of the training; the last weights are what a run comes to, so that no length is chosen for."""
+    """Steps of the training; without a validation the last weights are what a run comes to, so that no length is
+    chosen for."""
+    state_noise: float = 0.0
+    """Gaussian noise in the state while training, its standard deviation as a share of the root mean square of each
+    part of the state: what was learnt then finds back to its place, at lengths far beyond the training's, too."""
+    state_noise_every: int = 4
+    """Steps of a sequence from one such noise to the next."""
+    validation_lengths: tuple[str, ...] = ()
+    """Lengths to validate at, as task.test_lengths: a run then comes to the weights with the most sequences right there
+    (the mean over these lengths). Empty for no validation. The paper on formal languages chooses by 2-50 and 51-100,
+    the lengths that it reports."""
+    validate_every: int = 50
+    """Steps between two validations."""
+    validation_sequences: int = 200
+    """Sequences to validate with at each of the lengths; others than those of the test."""
+    stop_at: float | None = None
+    """Share of sequences right in a validation at which the training ends; none to go on to the last step."""
     log_every: int = 25
     """Steps between two lines of metrics. Every batch is new: its accuracy is that on sequences never seen."""
     checkpoint_every: int = 500
@@ -159,7 +175,15 @@ class LanguagesTrainConfig:
 
     def __post_init__(self) -> None:
         names = ("batch_size", "total_steps", "log_every", "checkpoint_every", "test_sequences")
-        at_least(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in (*names, "validate_every", "validation_sequences")})
+        at_least(1, state_noise_every=self.state_noise_every)
+        at_least(0, state_noise=self.state_noise)
+        for text in self.validation_lengths:
+            read_range(text, "validation_lengths")
+        if self.stop_at is not None and not 0 < self.stop_at <= 1:
+            raise ValueError(f"stop_at={self.stop_at}; expected more than 0 and 1 at most, or none")
+        if self.stop_at is not None and not self.validation_lengths:
+            raise ValueError(f"stop_at={self.stop_at} without validation_lengths; expected lengths such as 2-50,51-100")
 
 
 @dataclass(frozen=True)
@@ -176,7 +200,7 @@ class LanguagesConfig(RecipeConfig):
     """How long, how much at once, and how often to look."""
 
 
-def read_range(text: str) -> tuple[int, int]:
+def read_range(text: str, option: str = "test_lengths") -> tuple[int, int]:
     """Read lengths such as "51-100" or "200".
 
     Raises:
@@ -187,4 +211,4 @@ def read_range(text: str) -> tuple[int, int]:
         shortest, longest = int(found[1]), int(found[2] or found[1])
         if 1 <= shortest <= longest <= MOST_LENGTH:
             return shortest, longest
-    raise ValueError(f"{text!r} in test_lengths; expected a length as 200 or a range as 51-100, up to {MOST_LENGTH:,}")
+    raise ValueError(f"{text!r} in {option}; expected a length as 200 or a range as 51-100, up to {MOST_LENGTH:,}")

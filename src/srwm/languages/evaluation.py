@@ -12,8 +12,8 @@ from srwm.supervised.network import evaluating
 from .config import read_range
 from .tasks import IGNORED, Sequences, Task, draw_batch, lengths_between
 
-TRAINING, TEST = range(2)
-"""Numbers that keep the random sequences apart; each length of the test takes a further one."""
+TRAINING, TEST, VALIDATION = 0, 1, 1 << 20
+"""Numbers that keep the random sequences apart; each length of the test and the validation takes a further one."""
 
 _PIECE = 500
 """Positions that are read at once; the state is carried over."""
@@ -70,6 +70,7 @@ def evaluate(
     *,
     sequences: int = 200,
     seed: int = 0,
+    stream: int = TEST,
     device: torch.device | str = "cpu",
 ) -> LanguagesEvaluation:
     """Test a network on sequences that no training has drawn.
@@ -80,12 +81,13 @@ def evaluate(
         lengths: such as ("2-50", "1000"); sequences of a range have lengths of their own.
         sequences: how many for each of the lengths.
         seed: of the sequences.
+        stream: keeps test and validation apart.
         device: where the network is.
     """
     by_length: list[LengthMeasures] = []
     by_position: tuple[PositionMeasures, ...] = ()
     for number, text in enumerate(lengths):
-        drawn = draw_test(task, text, number, sequences=sequences, seed=seed, device=device)
+        drawn = draw_test(task, text, stream + number, sequences=sequences, seed=seed, device=device)
         asked = drawn.targets != IGNORED
         right = _read(network, drawn) & asked
         own = asked.sum(dim=1)
@@ -105,15 +107,15 @@ def evaluate(
 
 
 def draw_test(
-    task: Task, lengths: str, number: int, *, sequences: int, seed: int, device: torch.device | str
+    task: Task, lengths: str, stream: int, *, sequences: int, seed: int, device: torch.device | str
 ) -> Sequences:
-    """Draw the sequences of the number-th of the lengths of a test, such as "2-50"."""
+    """Draw the sequences of one of the lengths of a test, such as "2-50"; the stream is its own."""
     drawn = draw_batch(
         task,
         torch.tensor(0, device=device),
         lengths_between(task, *read_range(lengths)),
         seed=seed,
-        stream=TEST + number,
+        stream=stream,
         batch_size=sequences,
         same_length=False,
     )

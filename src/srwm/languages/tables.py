@@ -20,8 +20,9 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
         result: the content of `result.json`.
         figures: what the paper measured; empty if it did not.
     """
+    has_score = result["score"] is not None
     return run_table(
-        result, lambda title: evaluation_table(title, read_evaluation(result["test"]), figures), validated=False
+        result, lambda title: evaluation_table(title, read_evaluation(result["test"]), figures), validated=has_score
     )
 
 

@@ -17,10 +17,11 @@ from srwm.runs.training_state import load_training_tensors, take_sums, training_
 
 from .config import LanguagesConfig
 from .curriculum import Curriculum
-from .evaluation import TRAINING
+from .evaluation import TRAINING, VALIDATION, evaluate
 from .loading import build_network
 from .network import StateTracker
 from .registry import find_task
+from .state_noise import read_with_noise
 from .tasks import IGNORED, Sequences, draw_batch, lengths_between
 
 AHEAD = 64
@@ -54,6 +55,7 @@ class LanguagesTrainer(Trainer):
             )
         set_tf32(False)
         self.task = find_task(config.task)
+        self._validation_task = find_task(config.task, test=True) if config.train.validation_lengths else self.task
         self.lengths = lengths_between(self.task, config.task.shortest, config.task.longest)
         torch.manual_seed(config.seed)
         self.model: StateTracker = build_network(config).to(device)
@@ -115,6 +117,20 @@ class LanguagesTrainer(Trainer):
             **self._curriculum.metrics(),
         }
 
+    def validate(self) -> dict[str, float]:
+        """Share of right sequences at each length of the validation, and the mean; always the same sequences."""
+        train = self.config.train
+        found = evaluate(
+            self.model,
+            self._validation_task,
+            train.validation_lengths,
+            sequences=train.validation_sequences,
+            stream=VALIDATION,
+            device=self.device,
+        )
+        each = {f"validation/{row.lengths}": row.whole for row in found.by_length}
+        return {"validation/sequence_accuracy": found.accuracy, **each}
+
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold."""
         return {**training_tensors(self.model, self._adam, self._sums), **self._curriculum.tensors()}
@@ -134,7 +150,11 @@ class LanguagesTrainer(Trainer):
         else:
             longest = int((targets != IGNORED).sum(dim=1).max())
             symbols, targets = symbols[:, :longest], targets[:, :longest]
-        scores, _ = self.model(symbols)
+        noise, every = self.config.train.state_noise, self.config.train.state_noise_every
+        if noise:
+            scores = read_with_noise(self.model, symbols, noise=noise, every=every)
+        else:
+            scores, _ = self.model(symbols)
         total = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
         # The mean over the positions of the whole batch, however many of them this process has.
         loss = total / self._asked.index_select(0, at)[0]

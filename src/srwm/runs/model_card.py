@@ -91,9 +91,7 @@ def read_card(text: str) -> CardFacts:
     Raises:
         InputError: if the text is no such card.
     """
-    found = re.search(
-        r"^# .+\n\n(?P<about>.+)\n\n\| \| \|\n\| --- \| --- \|\n(?P<rows>(?:\|.*\|\n)+)", text, re.MULTILINE
-    )
+    found = _CARD.search(text)
     if found is None:
         raise InputError(
             "README.md is not the card of a model; expected a title, a sentence and a table of two columns"
