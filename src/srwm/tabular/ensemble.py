@@ -38,6 +38,7 @@ class Ensemble:
         seed: of what they do differently.
 
     Example:
+        >>> from srwm.tabular import TabularConfig
         >>> ensemble = Ensemble(TabularModel(TabularConfig()), members=4)
         >>> state = ensemble.start(features=3)
         >>> state = ensemble.learn(torch.randn(9, 3), torch.randint(5, (9,)), state)
