@@ -70,7 +70,9 @@ def show_search(runs: Sequence[Mapping[str, Any]]) -> None:
 def show_table(runs: Sequence[Mapping[str, Any]]) -> None:
     """Markdown: one table that fits a screen, and one of each task with all lengths."""
     settings = by_setting(runs)
-    tasks = list(dict.fromkeys(run["config"]["task"]["name"] for run in runs))
+    tested_settings = {run["setting"] for run in runs if run.get("test")}
+    names = dict.fromkeys(run["config"]["task"]["name"] for run in runs)
+    tasks = [name for name in names if any(name + ending in tested_settings for ending in MEMORIES)]
     print("| task | " + " | ".join(MEMORIES.values()) + " |")
     print("| --- " * (1 + len(MEMORIES)) + "|")
     for task in tasks:
@@ -141,6 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=("search", "table"))
     parser.add_argument("files", nargs="+", type=Path, help="what benchmarks/state_tracking.py wrote")
     parser.add_argument("--only", nargs="*", help="runs whose names have one of these words in them")
+    parser.add_argument("--setting", help="the runs of a setting, such as `as published`, in the place of the recipes")
     parser.add_argument("--pictures", type=Path, help="folder for pictures")
     parser.add_argument("--json", type=Path, help="file for the results in short")
     options = parser.parse_args(argv)
@@ -148,6 +151,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     runs = [run for content in contents for run in content["runs"]]
     if options.only:
         runs = [run for run in runs if any(word in run["name"] for word in options.only)]
+    if options.setting:
+        ending = f"|{options.setting}"
+        chosen = [run for run in runs if run["setting"].endswith(ending)]
+        runs = [{**run, "setting": run["setting"].removesuffix(ending)} for run in chosen]
     if options.what == "search":
         show_search(runs)
     else:
