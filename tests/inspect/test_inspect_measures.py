@@ -35,6 +35,7 @@ def test_the_public_names_are_these():
         "attribute",
         "find_matrices",
         "inspect_call",
+        "last_steps",
     ]
 
 

@@ -212,3 +212,10 @@ def test_compiling_that_is_quick_is_not_said_and_leaves_no_thread(said):
     assert not timer.is_alive()
     assert sentences == []
     assert 0 < notice._spent_s < 3600
+
+
+@pytest.mark.usefixtures("said")
+def test_the_log_of_details_has_every_kernel_with_its_time(caplog):
+    with caplog.at_level(logging.INFO, notice.__name__), notice.said_when_slow("one"):
+        pass
+    assert "CPU kernel one made ready in 0." in caplog.text
