@@ -1,14 +1,11 @@
 """The card of a model as the Hub shows it: what it can search by in YAML, the card, and how to load it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 from .address import PREFIX
 
-if TYPE_CHECKING:
-    from srwm.runs.charts import Measure
-
-__all__ = ["hub_card"]
+__all__ = ["HubMeasure", "hub_card"]
 
 _LICENCES = {
     "afl-3.0", "agpl-3.0", "apache-2.0", "artistic-2.0", "bsd-2-clause", "bsd-3-clause", "bsl-1.0", "cc-by-2.0",
@@ -20,6 +17,27 @@ _LICENCES = {
 _HEADING = "## How to load it"
 
 
+@runtime_checkable
+class HubMeasure(Protocol):
+    """What a test measured, as the charts of a run have it."""
+
+    @property
+    def name(self) -> str:
+        """What was measured."""
+        ...
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        ...
+
+    @property
+    def percent(self) -> bool:
+        """Whether it is a share that is shown in percent."""
+        ...
+
+
+
 def hub_card(
     card: str,
     repository: str,
@@ -29,7 +47,7 @@ def hub_card(
     recipe: str,
     task: str | None,
     memory: str | None,
-    measures: Sequence["Measure"],
+    measures: Sequence[HubMeasure],
 ) -> str:
     """Write the card of a model for a repository of the Hub.
 
