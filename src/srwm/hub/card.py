@@ -37,7 +37,6 @@ class HubMeasure(Protocol):
         ...
 
 
-
 def hub_card(
     card: str,
     repository: str,
