@@ -52,7 +52,7 @@ def noise(seeds: Sequence[int] | None) -> list[Run]:
     for seed in seeds or (10, 11):
         options = {"looks": (1000, 2000), "look_lengths": ("2-16", "64", "256")}
         found += runs("a5", first, (seed,), **options)
-        found += runs("s3", products, (seed,), common="train.total_steps=4000", **options)
+        found += runs("s3-noise", products, (seed,), **options)
         found += runs("s3-srwm", rule, (seed,), common="train.total_steps=4000", **options)
         for task in ("cups-3", "sum-mod-3", "parity"):
             for memory in ("", "-srwm"):
@@ -88,6 +88,7 @@ def improved(seeds: Sequence[int] | None) -> list[Run]:
     most = ("", "-srwm", "-lstm")
     for memories in (most, tuple(each for each in MEMORIES if each not in most)):
         for seed in seeds:
+            found += by_recipe(["s3-noise"] if "" in memories else [], seed)
             found += by_recipe([f"s3{memory}" for memory in memories], seed)
             for name in (task + memory for task in _COUNTING for memory in memories):
                 width = "model.hidden_size=64" if name.endswith("-lstm") else _SMALL

@@ -25,7 +25,7 @@ ENDINGS = {
 
 
 def test_every_task_comes_with_every_memory():
-    assert sorted(RECIPES) == sorted(task.name + ending for task in BUILT_IN for ending in ENDINGS)
+    assert sorted(RECIPES) == sorted([*(task.name + ending for task in BUILT_IN for ending in ENDINGS), "s3-noise"])
     for task in (each.name for each in BUILT_IN):
         for ending, memory in ENDINGS.items():
             config = RECIPES[task + ending].config
@@ -65,8 +65,10 @@ def test_the_setting_of_parity():
 def test_the_settings_of_groups():
     task = RECIPES["s3"].config.task
     assert (task.shortest, task.longest, task.test_lengths) == (16, 16, ("2-16", "17-32", "64", "256", "1000"))
-    train = RECIPES["s3"].config.train
-    assert (train.total_steps, train.state_noise, train.state_noise_every) == (4000, 0.5, 4)
+    assert (RECIPES["s3"].config.train.total_steps, RECIPES["s3"].config.train.state_noise) == (6000, 0.0)
+    noisy = RECIPES["s3-noise"].config
+    assert (noisy.train.total_steps, noisy.train.state_noise, noisy.train.state_noise_every) == (4000, 0.5, 4)
+    assert (noisy.task, noisy.model) == (task, RECIPES["s3"].config.model)
     for name in ("a5", "s5-lstm"):
         task = RECIPES[name].config.task
         assert (task.longest, task.curriculum) == (16, CurriculumConfig(first_longest=2, sequence_accuracy=0.5))

@@ -25,6 +25,12 @@ def test_the_forward_operator_passes_opcheck(operator, kernel, case):
     torch.library.opcheck(registered(problem), arguments(problem.leaves(), kernel, save=True))
 
 
+def test_without_gradients_nothing_is_saved_and_no_memory_taken_for_it(operator, kernel):
+    problem = make(operator, 1, 2, 1, 3, reset=True)
+    _, _, *saved = registered(problem)(*arguments(problem, kernel, save=False))
+    assert [each.numel() for each in saved] == [0] * len(saved)
+
+
 def test_the_forward_operator_passes_opcheck_without_gradients(operator, kernel):
     problem = make(operator, 1, 2, 1, 3, reset=True)
     torch.library.opcheck(registered(problem), arguments(problem, kernel, save=False))

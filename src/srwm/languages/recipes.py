@@ -1,6 +1,7 @@
 """The recipes of languages: every task with every memory, in the same setting.
 
-A name is that of the task, and behind it the memory where it is not the gated SRWM.
+A name is that of the task, and behind it the memory where it is not the gated SRWM; `s3-noise` has a setting of its
+own.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from srwm.supervised.presets import DELTANET, GATED, GATED_DELTANET
 
 from .config import CurriculumConfig, LanguagesConfig, LanguagesTrainConfig, NetworkConfig, TaskConfig, WarmupAdamConfig
 from .registry import BUILT_IN
+from .tasks import Task
 
 Figures = Mapping[str, float]
 """Figures of the paper in percent, by lengths: sequences that are right at every position."""
@@ -62,6 +64,7 @@ _CURRICULUM: dict[str, Any] = {**_UP_TO_16, "curriculum": CurriculumConfig(first
 _OWN_LENGTHS: dict[str, Any] = {"same_length": False}
 """A length of a^n b^n has only one sequence."""
 
+_S3: dict[str, Any] = {**_UP_TO_16, "shortest": 16}
 _WIDE: dict[str, Any] = {"hidden_size": 128, "ff_size": 256}
 
 
@@ -90,13 +93,7 @@ _SETTINGS: dict[str, _Setting] = {
     "sum-mod-3": _Setting(2000, optimizer={**_PAPER_ADAM, "decay_steps": 500}),
     "cups-3": _Setting(2000, optimizer={**_PAPER_ADAM, "decay_steps": 500}),
     "recall": _Setting(3000, optimizer={**_PAPER_ADAM, "decay_steps": 1000}),
-    # With noise, what is learnt at 16 holds far beyond.
-    "s3": _Setting(
-        4000,
-        {**_UP_TO_16, "shortest": 16},
-        optimizer={**_PAPER_ADAM, "learning_rate": 3e-3, "decay_steps": 1000},
-        train={"state_noise": 0.5, "state_noise_every": 4},
-    ),
+    "s3": _Setting(6000, _S3, optimizer={**_PAPER_ADAM, "learning_rate": 2e-3, "decay_steps": 2000}),
     "a5": _HARD_GROUP,
     "s5": _HARD_GROUP,
     "anbn": _COUNTERS,
@@ -105,6 +102,14 @@ _SETTINGS: dict[str, _Setting] = {
     "dyck-1": _Setting(4000, optimizer={**_PAPER_ADAM, "decay_steps": 1000}),
     "reset-dyck-1": _Setting(3000, optimizer={**_PAPER_ADAM, "decay_steps": 1000}),
 }
+
+_S3_NOISE = _Setting(
+    4000,
+    _S3,
+    optimizer={**_PAPER_ADAM, "learning_rate": 3e-3, "decay_steps": 1000},
+    train={"state_noise": 0.5, "state_noise_every": 4},
+)
+"""What is learnt at 16 holds further, where there are forget gates."""
 
 # To count without bound is to forget nothing, or next to nothing.
 _LITTLE_FORGETTING = (" that hardly forgets", {"forget_min": 0.0, "forget_max": 0.001})
@@ -123,20 +128,26 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 def _recipes() -> dict[str, LanguagesRecipe]:
     found = {}
     for task in BUILT_IN:
-        name = task.name
-        setting = _SETTINGS.get(name, _Setting())
-        for ending, (memory, options) in _MEMORIES.items():
-            words, further = _OPTIONS.get(name + ending, ("", {}))
-            config = LanguagesConfig(
-                recipe=name + ending,
-                task=TaskConfig(name=name, **setting.task),
-                model=_network(options, setting.model, further),
-                optimizer=WarmupAdamConfig(**setting.optimizer),
-                train=LanguagesTrainConfig(total_steps=setting.steps, **setting.train),
-            )
-            figures = _SOLVED if ending in ("-srwm", "-lstm") and name in _SOLVED_IN_THE_PAPER else {}
-            found[name + ending] = LanguagesRecipe(config, f"{task.title}; {memory}{words}", figures)
+        for ending in _MEMORIES:
+            found[task.name + ending] = _recipe(task.name + ending, task, ending, _SETTINGS.get(task.name, _Setting()))
+        if task.name == "s3":
+            noisy = _recipe("s3-noise", task, "", _S3_NOISE)
+            found["s3-noise"] = replace(noisy, title=f"{noisy.title}, with noise in its state while it is trained")
     return found
+
+
+def _recipe(name: str, task: Task, ending: str, setting: _Setting) -> LanguagesRecipe:
+    memory, options = _MEMORIES[ending]
+    words, further = _OPTIONS.get(name, ("", {}))
+    config = LanguagesConfig(
+        recipe=name,
+        task=TaskConfig(name=task.name, **setting.task),
+        model=_network(options, setting.model, further),
+        optimizer=WarmupAdamConfig(**setting.optimizer),
+        train=LanguagesTrainConfig(total_steps=setting.steps, **setting.train),
+    )
+    figures = _SOLVED if ending in ("-srwm", "-lstm") and task.name in _SOLVED_IN_THE_PAPER else {}
+    return LanguagesRecipe(config, f"{task.title}; {memory}{words}", figures)
 
 
 def _network(memory: Mapping[str, Any], task: Mapping[str, Any], further: Mapping[str, Any]) -> NetworkConfig:
