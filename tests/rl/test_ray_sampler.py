@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(scope="module")
 def cluster():
     """Start three nodes with one processor each; all are stopped whatever happens."""
-    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    pytest.importorskip("ray", reason="runs where the extra `cluster` is installed")
     from ray import cloudpickle
     from ray.cluster_utils import Cluster
 
@@ -48,7 +48,7 @@ def make_trainer(**train):
 
 
 def test_an_address_without_a_cluster_is_a_sentence():
-    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    pytest.importorskip("ray", reason="runs where the extra `cluster` is installed")
     with pytest.raises(InputError, match=r"train\.ray_address 127\.0\.0\.1:1: no Ray cluster answers there"):
         make_trainer(executor="ray", ray_address="127.0.0.1:1")
 

@@ -24,7 +24,7 @@ def test_ray_that_is_not_installed_is_a_sentence(run, monkeypatch):
 @pytest.fixture(scope="module")
 def cluster():
     """Start two nodes with one processor each; both are stopped whatever happens."""
-    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    pytest.importorskip("ray", reason="runs where the extra `cluster` is installed")
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "num_gpus": 0, "object_store_memory": 80 << 20}
@@ -106,7 +106,7 @@ def test_node_that_does_not_see_the_folder_says_so(tmp_path):
 
 
 def test_address_without_a_cluster_is_a_sentence(run):
-    pytest.importorskip("ray", reason="runs where the extra `ray` is installed")
+    pytest.importorskip("ray", reason="runs where the extra `cluster` is installed")
     with pytest.raises(InputError, match=r"--ray 127\.0\.0\.1:1: no Ray cluster answers there"):
         run(plan_of("finish", "0"), ray="127.0.0.1:1")
     # Nothing was started, so that it can be asked for again, and otherwise.

@@ -70,7 +70,7 @@ def static_page(
         The content of each file by its name; `index.html` is the page.
 
     Raises:
-        InputError: if a package of the extra `onnx` is missing.
+        InputError: if a package of the extra `export` is missing.
         RunError: if a network in ONNX does not compute what the model computes.
     """
     files = {path.name: path.read_bytes() for folder in (_SHARED, _OWN) for path in sorted(folder.iterdir())}
