@@ -144,7 +144,7 @@ class _RemoteActor:
         self._agent = Agent(config.agent)
         # As long as that of the trainer: a checkpoint holds this one.
         state = self._agent.initial_state(1)
-        self._buffer = RolloutBuffer(self._schedule, 1, state, device, overlap=config.train.overlap)
+        self._buffer = RolloutBuffer(self._schedule, 1, state, device, phases_ahead=config.train.phases_ahead)
         self._sampler = LocalSampler(config, [number], self._buffer, device, make_envs=make_envs)
 
     def play(self, weights: Mapping[str, np.ndarray], phase: int) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ class Sampler(Protocol):
     """What the trainer asks of those who act; here, or on other machines."""
 
     def start(self, agent: Agent, phase: int) -> None:
-        """Take the weights of an agent, and begin to play a phase, if others than this thread play it."""
+        """Take the weights of an agent, and begin to play a phase."""
 
     def finish(self) -> None:
         """Play the phase to its end; the unrolls that end with it are then in the rollout buffer."""
@@ -103,20 +103,24 @@ class LocalSampler:
 
     @torch.no_grad()
     def start(self, agent: Agent, phase: int) -> None:
-        """Copy the weights."""
+        """Copy the weights, and play the first step: what the caller does next, it does while the environments step."""
         self._phase = phase
         torch._foreach_copy_(list(self._agent.parameters()), list(agent.parameters()))
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
+        with torch.cuda.stream(self._stream):
+            if self._time is None:
+                self._warm_up()
+            begin = self._schedule.begin(phase)
+            self._begin_unrolls(begin, self._schedule.ended_before(phase))
+            self._play(begin)
 
     def finish(self) -> None:
         """Play; on a GPU the last frames may still be on their way, on the current stream's account."""
         schedule, phase = self._schedule, self._phase
         begin, end = schedule.begin(phase), schedule.end(phase)
         with torch.cuda.stream(self._stream):
-            if self._time is None:
-                self._warm_up()
-            for time in range(begin, end):
+            for time in range(begin + 1, end):
                 # Where there is one group only, it may have several unrolls, one after the other.
                 if (time - begin) % schedule.unroll_length == 0:
                     self._begin_unrolls(time, schedule.ended_before(phase))
