@@ -93,6 +93,7 @@ class Bench:
         )
         for phase in range(self.schedule.groups):
             self._play(phase)
+        self.sampler.complete()
         self._phase = self.schedule.groups
         order = torch.arange(self.schedule.unrolls_per_phase(actors), device=device)
         located = self.schedule.locate(self._phase - 1, order, actors=actors)
@@ -284,11 +285,13 @@ class TimedEnv(ProcgenTrainingEnv):
     spent: dict[str, float]
 
     def step_async(self, actions: Any) -> None:
+        """Begin to step, timed."""
         begin = time.perf_counter()
         super().step_async(actions)
         self.spent["hand actions to the games"] += time.perf_counter() - begin
 
     def step_wait(self) -> None:
+        """Wait, timed."""
         begin = time.perf_counter()
         super().step_wait()
         self.spent["wait for the games"] += time.perf_counter() - begin
@@ -422,6 +425,7 @@ def _tables(result: dict[str, Any]) -> Iterator[Table]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe", nargs="?", default="procgen-easy-6")
     parser.add_argument("--device", default="auto")

@@ -100,7 +100,9 @@ class Agent(nn.Module):
             features: Tensor = self.encoder(self.images(pixels, autocast))
             return features
 
-    def images(self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype | None = None) -> Float[Tensor, "n c h w"]:
+    def images(
+        self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype | None = None
+    ) -> Float[Tensor, "n c height width"]:
         """Turn frames into what the encoder reads, in a dtype or that of the weights."""
         # In this layout no pixel moves in memory.
         images = pixels.permute(0, 3, 1, 2).to(dtype or self.policy.weight.dtype) / 255

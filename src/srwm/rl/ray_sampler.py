@@ -82,6 +82,9 @@ class RaySampler:
             envs, ends = _ending_with(self._phase, self._schedule)
             self._buffer.write_unrolls(envs + place * self._schedule.envs_per_actor, ends, unrolls)
 
+    def complete(self) -> None:
+        """Nothing is left to wait for."""
+
     def _result(self, number: int) -> Mapping[str, np.ndarray]:
         for _ in range(MAX_DEATHS):
             try:
@@ -152,6 +155,7 @@ class _RemoteActor:
         self._agent.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
         self._sampler.start(self._agent, phase)
         self._sampler.finish()
+        self._sampler.complete()
         unrolls = self._buffer.unrolls(*_ending_with(phase, self._schedule))
         return {name: tensor.numpy() for name, tensor in named_tensors(unrolls)}
 

@@ -97,7 +97,8 @@ class RLTrainer(Trainer):
                 self._publish()
                 self._learn(self._pending)
             self._sampler.finish()
-            # The unrolls that ended lie in the rollout buffer.
+            # The unrolls that ended lie in the rollout buffer once what the last actions bring is observed: as soon as
+            # the next phase begins.
             self._pending = phase
             if not self.config.train.overlap:
                 self._catch_up()
@@ -140,6 +141,7 @@ class RLTrainer(Trainer):
     def _catch_up(self) -> None:
         """Learn now from the unrolls that are still to be learnt from."""
         if self._pending is not None:
+            self._sampler.complete()
             self._learn(self._pending)
             self._publish()
             self._wait_for_updates()
@@ -169,6 +171,7 @@ class RLTrainer(Trainer):
 
     def metrics(self) -> dict[str, float]:
         """Means over the updates since the last call, and over the episodes that have ended."""
+        self._sampler.complete()
         self._wait_for_updates()
         ended = self._sampler.take_episodes()
         numbers = dict(zip(METRICS, self._learner.sums.tolist(), strict=True))
@@ -191,6 +194,7 @@ class RLTrainer(Trainer):
 
         Every process must ask: each has some of the actors.
         """
+        self._sampler.complete()
         self._wait_for_updates()
         groups = {**self._learner.tensors(), **self._all_actors(), "rng": rng_tensors()}
         groups["policy_versions"] = {"phases": self._phase_versions}
