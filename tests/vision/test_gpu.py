@@ -15,6 +15,7 @@ if not __package__:
 
 from srwm.vision import Conv4, InstanceNorm, instance_norm_pool_relu, norm_pool_relu
 from srwm.vision.bias import add_bias, bias_relu
+from srwm.vision.frames import to_images
 from vision.norms import by_pytorch, images, make_norm, outcome
 
 pytestmark = pytest.mark.gpu if pytest else None
@@ -169,6 +170,15 @@ def gradients_of(function, inputs, dy):
     ]
     y = function(*inputs)
     return [y.detach(), *torch.autograd.grad(y, inputs, dy)]
+
+
+def test_frames_become_the_numbers_of_pytorch():
+    frames = torch.arange(3 * 64 * 64 * 3, device=DEVICE).remainder(256).to(torch.uint8).reshape(3, 64, 64, 3)
+    for dtype in (torch.float32, torch.bfloat16):
+        images = to_images(frames, dtype)
+        assert images.is_contiguous(memory_format=torch.channels_last)
+        assert torch.equal(images[:, :3], frames.permute(0, 3, 1, 2).to(dtype) / 255)
+        assert not images[:, 3:].any()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from srwm.nn import SequenceModel, SequenceState
 from srwm.vision import Impala
+from srwm.vision.frames import to_images
 
 from .config import AgentConfig
 from .procgen import FRAME_SHAPE, NUM_ACTIONS
@@ -103,9 +104,11 @@ class Agent(nn.Module):
     def images(
         self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype | None = None
     ) -> Float[Tensor, "n c height width"]:
-        """Turn frames into what the encoder reads, in a dtype or that of the weights."""
-        # In this layout no pixel moves in memory.
-        images = pixels.permute(0, 3, 1, 2).to(dtype or self.policy.weight.dtype) / 255
+        """Turn frames into what the encoder reads, in a dtype or that of the weights.
+
+        On a GPU channels of zeros come behind those of the frames, see `srwm.vision.frames`.
+        """
+        images = to_images(pixels, dtype or self.policy.weight.dtype)
         if self.config.downsample > 1:
             images = F.avg_pool2d(images, self.config.downsample)
         return images
