@@ -1,6 +1,6 @@
 """Agents on a GPU: actions and updates in CUDA graphs; runs under pytest, and as `python tests/rl/test_gpu.py`.
 
-With the name of a test behind it, only that one.
+With names of tests behind it, only those.
 """
 
 import itertools
@@ -154,6 +154,6 @@ def test_the_pool_and_its_gradient_are_those_of_pytorch():
 
 if __name__ == "__main__":
     for name, test in list(globals().items()):
-        if name.startswith("test_") and sys.argv[1:] in ([], [name]):
+        if name.startswith("test_") and (not sys.argv[1:] or name in sys.argv[1:]):
             test()
             sys.stdout.write(f"pass {name}\n")
