@@ -219,6 +219,21 @@ def test_what_any_one_column_has_to_itself_again_once_its_change_is_forgotten_is
     assert jumps.item() >= 0
 
 
+# One program for a head, and one for the core and several for the outputs.
+@pytest.mark.usefixtures("short_intervals")
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("gates", [1, 2])
+@pytest.mark.parametrize(("d", "out"), [(4, 3), (20, 70)])
+def test_gradients_agree_where_changes_that_are_forgotten_make_jumps(kernel, d, out, gates, reset):
+    problem = make("self_referential", 1, 7, 1, d, out, gates=gates)
+    problem = problem.but(state=(1e-6 - 1) * problem.tensors["weight"][None])
+    if reset:
+        problem = problem.with_reset(torch.arange(7)[None] == 3)
+    _, _, jumps = saved_of(problem, kernel)
+    assert (jumps[..., 0] >= 0).all()
+    assert_agree(problem, solve(problem, kernel), solve(problem, "reference"), "float64")
+
+
 def test_what_overflows_later_does_not_spoil_earlier_gradients():
     problem = with_normal_keys(1, 150, 1, 16).to(torch.float32)
     assert not torch.isfinite(problem("cpu")[1]).all()
