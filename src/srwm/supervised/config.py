@@ -1,6 +1,8 @@
 """What trainings on labelled images have in common: the network, the optimiser and the training."""
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -109,6 +111,29 @@ class OptimizerConfig:
         positive_or_none(clip_norm=self.clip_norm)
         if self.schedule == "noam" and self.warmup_steps < 1:
             raise ValueError(f"warmup_steps={self.warmup_steps}; the noam schedule wants at least 1")
+
+    def rates(self, hidden_size: int, total_steps: int) -> Callable[[int], float]:
+        """The schedule of a training: from the number of a step, counted from 0, to its learning rate."""
+        return functools.partial(self.rate, hidden_size=hidden_size, total_steps=total_steps)
+
+    def rate(self, step: int, *, hidden_size: int, total_steps: int) -> float:
+        """The learning rate of a step, counted from 0.
+
+        Example:
+            >>> noam = OptimizerConfig(schedule="noam", warmup_steps=5000)
+            >>> f"{noam.rate(4999, hidden_size=256, total_steps=600_000):.3g}"
+            '0.000884'
+        """
+        number = step + 1
+        if self.schedule == "noam":
+            # Vaswani et al. (2017); the authors call it "warmup".
+            return float(hidden_size**-0.5 * min(number**-0.5, number * self.warmup_steps**-1.5))
+        if self.schedule == "cosine":
+            if number <= self.warmup_steps:
+                return self.learning_rate * number / self.warmup_steps
+            progress = (number - self.warmup_steps) / max(total_steps - self.warmup_steps, 1)
+            return self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+        return self.learning_rate
 
 
 @dataclass(frozen=True)
