@@ -11,7 +11,7 @@ from srwm.data import ImageSet, draw_episodes
 from srwm.errors import InputError
 from srwm.fewshot import FewShotTrainer
 from srwm.fewshot import trainer as module
-from srwm.fewshot.training_run import loop_options
+from srwm.fewshot.trainer import loop_options
 from srwm.runs.checkpoint import latest_checkpoint
 from srwm.runs.gradient_watch import NonFiniteError
 from srwm.runs.loop import Checkpointed

@@ -1,4 +1,4 @@
-"""A step of continual learning from top to bottom: sequences of tasks, features, states, answers, loss, new weights."""
+"""Continual learning from top to bottom: data, steps, test; and a step: tasks, states, answers, loss, weights."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,18 +8,19 @@ from torch import Tensor
 from srwm.nn import SequenceState
 from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
+from srwm.runs.training import Run
 from srwm.supervised.batches import BatchesAhead, update_weights
 from srwm.supervised.carried_states import CarriedStates
 from srwm.supervised.config import MOST_SOURCES
 from srwm.supervised.network import encoder_autocast, evaluating
 
-from .bank import TaskBank
+from .bank import TaskBank, load_bank
 from .config import ContinualConfig
 from .earlier import EarlierSequences
-from .evaluation import CARRIED, TRAINING, VALIDATION, evaluate
+from .evaluation import CARRIED, TRAINING, VALIDATION, evaluate, evaluate_orders
 from .loading import build_model, load_initial_weights
 from .loss import (
     Pair,
@@ -31,12 +32,33 @@ from .loss import (
     term_name,
     weighted_mean,
 )
+from .measures import ContinualEvaluation
 from .replays import Replays, replay
 from .sequences import TaskSequences, draw_sequences
 from .views import Views
 
 MOST_NAMED = 5
 """Tasks of a sequence up to which every term has a line of its own in the metrics."""
+
+
+def train(config: ContinualConfig, run: Run) -> None:
+    """Train a recipe, and test its best checkpoint."""
+    tasks, sizes = config.tasks, config.train
+    set_deterministic(sizes.deterministic)
+    training, validation = (load_bank(tasks, split, run.data) for split in ("train", "validation"))
+    trainer = ContinualTrainer(config, training, validation, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
+
+    def test() -> ContinualEvaluation:
+        bank = load_bank(tasks, "test", run.data).to(run.device)
+        return evaluate_orders(trainer.model, bank, tasks, sets=sizes.test_sets, sequences=sizes.test_episodes)
+
+    run.finish(trainer.model, test, memory=config.model.memory)
+
+
+def loop_options(config: ContinualConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    return config.train.loop_options(config.train.batch_size * config.tasks.images)
 
 
 class ContinualTrainer(Trainer):

@@ -1,4 +1,4 @@
-"""A step of few-shot training from top to bottom: episodes, images, features, answers, loss, new weights."""
+"""Few-shot training from top to bottom: data, steps, test; and a step: episodes, features, answers, loss, weights."""
 
 from collections.abc import Mapping
 
@@ -9,9 +9,10 @@ from torch.nn import functional as F
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
 from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
+from srwm.runs.training import Run
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
 from srwm.supervised.batches import BatchesAhead, update_weights
 from srwm.supervised.evaluation import embed
@@ -20,11 +21,32 @@ from srwm.supervised.prototypes import prototypical_loss
 
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
-from .evaluation import correct_answers
-from .loading import build_model
+from .evaluation import correct_answers, evaluate
+from .images import image_loader
+from .loading import about_model, build_model
 
 TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Streams of random numbers, kept apart."""
+
+
+def train(config: FewShotConfig, run: Run) -> None:
+    """Train a recipe, and test its best checkpoint."""
+    task, sizes = config.task, config.train
+    set_deterministic(sizes.deterministic)
+    load = image_loader(task, run.data)
+    trainer = FewShotTrainer(config, load("train"), load("validation"), run.device, run.processes)
+    run.steps(trainer, loop_options(config), meta=about_model(trainer.model))
+    run.finish(
+        trainer.model,
+        lambda: evaluate(
+            trainer.model, load("test").to(run.device), task, sets=sizes.test_sets, episodes=sizes.test_episodes
+        ),
+    )
+
+
+def loop_options(config: FewShotConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    return config.train.loop_options(config.train.batch_size * config.episode_images)
 
 
 class FewShotTrainer(Trainer):

@@ -146,6 +146,16 @@ class WarmupAdamConfig:
         return rate * 0.5 * (1 - math.cos(math.pi * to_come / (self.decay_steps + 1)))
 
 
+MAY_CHANGE = (
+    "train.total_steps",
+    "train.stop_at",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.test_sequences",
+)
+"""What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
+
+
 @dataclass(frozen=True)
 class LanguagesTrainConfig:
     """How long, how much at once, and how often to look."""

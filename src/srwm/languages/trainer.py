@@ -1,4 +1,4 @@
-"""One run of training on a language, step by step, under the loop of `srwm.runs`."""
+"""Training on a language from top to bottom: steps, test; and a step: sequences, answers, loss, weights."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,14 @@ from torch.nn import functional as F
 from srwm.errors import InputError
 from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
+from srwm.runs.training import Run
 
 from .config import LanguagesConfig
 from .curriculum import Curriculum
-from .evaluation import TRAINING, VALIDATION, evaluate
+from .evaluation import TRAINING, VALIDATION, LanguagesEvaluation, evaluate
 from .loading import build_network
 from .network import StateTracker
 from .registry import find_task
@@ -24,6 +25,36 @@ from .tasks import IGNORED, Sequences, draw_batch, lengths_between
 
 AHEAD = 64
 """Steps whose sequences are drawn at once: a few larger operations instead of many small ones."""
+
+
+def train(config: LanguagesConfig, run: Run) -> None:
+    """Train a recipe, and test its last weights, or those that were best in a validation."""
+    set_deterministic(config.train.deterministic)
+    trainer = LanguagesTrainer(config, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
+
+    def test() -> LanguagesEvaluation:
+        task, lengths = find_task(config.task, test=True), config.task.test_lengths
+        return evaluate(trainer.model, task, lengths, sequences=config.train.test_sequences, device=run.device)
+
+    run.finish(trainer.model, test, memory=config.model.memory, task=config.task.name)
+
+
+def loop_options(config: LanguagesConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    train = config.train
+    return LoopOptions(
+        total_steps=train.total_steps,
+        log_every=train.log_every,
+        # Where nothing is validated, every stop would only cost a line.
+        validate_every=train.validate_every if train.validation_lengths else train.total_steps,
+        checkpoint_every=train.checkpoint_every,
+        score="validation/sequence_accuracy" if train.validation_lengths else None,
+        stop_at=train.stop_at,
+        items_per_step=train.batch_size,
+        item="sequences",
+        shown=("train/loss", "train/accuracy", "train/sequence_accuracy", "validation/sequence_accuracy"),
+    )
 
 
 class LanguagesTrainer(Trainer):

@@ -1,4 +1,4 @@
-"""A step of training on streams from top to bottom: streams, images, features, answers, loss, new weights."""
+"""Training on streams from top to bottom: data, steps, test; and a step: streams, features, answers, loss, weights."""
 
 from collections.abc import Mapping
 
@@ -9,21 +9,42 @@ from torch.nn import functional as F
 from srwm.nn import SequenceState
 from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
+from srwm.runs.training import Run
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
 from srwm.supervised.batches import BatchesAhead, update_weights
 from srwm.supervised.network import encoder_autocast, to_unit
 from srwm.supervised.prototypes import leave_one_out_losses
 
-from .bank import Bank, distinct_sources, statistics
+from .bank import Bank, distinct_sources, load_bank, statistics
 from .carried import Carried
 from .config import SequentialConfig
 from .evaluation import AUGMENTATION, TRAINING, VALIDATION, StreamEvaluation, evaluate
 from .loading import build_model
 from .measures import INSTANCES, unused_label_accuracy
 from .streams import Streams, draw_streams
+
+
+def train(config: SequentialConfig, run: Run) -> None:
+    """Train a recipe, and test its best checkpoint."""
+    sizes = config.train
+    set_deterministic(sizes.deterministic)
+    training, validation = (load_bank(config.stream, split, run.data) for split in ("train", "validation"))
+    trainer = SequentialTrainer(config, training, validation, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
+
+    def test() -> StreamEvaluation:
+        bank = load_bank(config.stream, "test", run.data).to(run.device)
+        return evaluate(trainer.model, bank, sets=sizes.test_sets, streams=sizes.test_episodes)
+
+    run.finish(trainer.model, test, memory=config.model.memory)
+
+
+def loop_options(config: SequentialConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    return config.train.loop_options(config.train.batch_size * config.stream.length)
 
 
 class SequentialTrainer(Trainer):

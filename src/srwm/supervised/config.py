@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from srwm.nn import Memory, known_memory
 from srwm.runs.config import at_least, below_one, positive_or_none
+from srwm.runs.loop import LoopOptions
 from srwm.vision import DropoutVariant, Norm
 
 LabelSlot = Literal["class_zero", "no_label"]
@@ -136,6 +137,17 @@ class OptimizerConfig:
         return self.learning_rate
 
 
+MAY_CHANGE = (
+    "train.total_steps",
+    "train.stop_at",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.test_sets",
+    "train.test_episodes",
+)
+"""What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """How long, how much at once, and how often to look."""
@@ -174,3 +186,15 @@ class TrainConfig:
             raise ValueError(
                 f"batch_size={self.batch_size} is not a multiple of grad_accum_steps={self.grad_accum_steps}"
             )
+
+    def loop_options(self, images_per_step: int) -> LoopOptions:
+        """When the loop does what, for a training whose step takes so many images."""
+        return LoopOptions(
+            total_steps=self.total_steps,
+            log_every=self.log_every,
+            validate_every=self.validate_every,
+            checkpoint_every=self.checkpoint_every,
+            stop_at=self.stop_at,
+            items_per_step=images_per_step,
+            item="images",
+        )
