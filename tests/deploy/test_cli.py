@@ -159,7 +159,7 @@ def test_a_model_of_languages_is_taken(tmp_path, capsys, quick):
         ("probabilities", "float32", ["batch", 2]),
     ]
     assert (about["kind"], about["symbols"], about["answers"]) == ("languages", ["0", "1"], 2)
-    assert "On 8 random steps" in (tmp_path / "parity" / "README.md").read_text()
+    assert "On 8 steps with random inputs" in (tmp_path / "parity" / "README.md").read_text()
 
 
 def test_a_model_that_has_no_step_is_refused(tmp_path, capsys, quick):
