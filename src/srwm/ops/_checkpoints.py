@@ -14,13 +14,6 @@ from torch import Tensor
 Size: TypeAlias = Any
 """A size of a tensor: an int, or a symbol (torch.SymInt) where PyTorch traces for any sizes."""
 
-MOST_DECAY = 2.0**16
-"""Where the matrix has decayed by more than this factor since its interval began, a step is a jump.
-
-Undoing a decay divides by it, and with it what rounding left in the matrix: that of later, larger writes counts as the
-larger the more it was decayed since, see the READMEs of the operators.
-"""
-
 
 def steps_between(head_dim: Size, columns: Size, decays: bool = False) -> Size:
     """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.
@@ -28,11 +21,11 @@ def steps_between(head_dim: Size, columns: Size, decays: bool = False) -> Size:
     Args:
         head_dim: the rows of a matrix.
         columns: the columns of a matrix.
-        decays: whether the matrix decays, and so cannot be found again over as many steps: half as many then.
+        decays: whether the matrix decays, and so cannot be found again over as many steps: a quarter as many then.
     """
     # The vectors of a step are 2 head_dim + columns numbers long, and in the delta rule as many again.
     steps = 4 * head_dim * columns // (head_dim + columns // 3) + 32
-    return steps // 2 if decays else steps
+    return steps // 4 if decays else steps
 
 
 def empty_checkpoints(

@@ -10,6 +10,13 @@ GROWTH = 512.0
 Undoing a smaller one leaves at most as many units in the last place of the column, 3e-5 in float32.
 """
 
+MOST_DECAY = 2.0**16
+"""Where the matrix has decayed by more than this factor since its interval began, a step is a jump.
+
+Undoing a decay divides by it, and with it what rounding left in the matrix: that of later, larger writes counts as the
+larger the more it was decayed since, see the README.
+"""
+
 
 class DeltaInputs(NamedTuple):
     """The arguments of the operator; see `srwm.ops.delta_rule`."""

@@ -42,9 +42,7 @@ from .._cpu import (
     zeros,
 )
 from ..kernels import segments
-from ._arguments import GROWTH, DeltaGradients, DeltaInputs, DeltaSaved
-
-MOST_DECAY = _checkpoints.MOST_DECAY
+from ._arguments import GROWTH, MOST_DECAY, DeltaGradients, DeltaInputs, DeltaSaved
 
 
 @inlined

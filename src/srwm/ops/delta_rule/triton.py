@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import _checkpoints
 from .._launch import Launch, Launcher
 from ..kernels import segments
-from ._arguments import GROWTH, DeltaGradients, DeltaInputs, DeltaSaved
+from ._arguments import GROWTH, MOST_DECAY, DeltaGradients, DeltaInputs, DeltaSaved
 from ._backward_kernel import delta_rule_bwd_kernel
 from ._forward_kernel import delta_rule_fwd_kernel
 
@@ -45,7 +45,7 @@ def _blocks(d: int, e: int, dtype: torch.dtype, backward: bool, decays: bool) ->
     accumulator = tl.float64 if dtype == torch.float64 else tl.float32
     constants: dict[str, Any] = {
         "D": d, "E": e, "ROWS": rows_, "BLOCK": block, "LANES": launch.lanes, "ACC": accumulator,
-        "DECAYS": decays, "GROWTH": GROWTH, "MOST_DECAY": _checkpoints.MOST_DECAY, "num_warps": launch.warps,
+        "DECAYS": decays, "GROWTH": GROWTH, "MOST_DECAY": MOST_DECAY, "num_warps": launch.warps,
     }  # fmt: skip
     if backward and rows_ <= 16 and not decays:
         # What jumps need of registers would keep other programs from running at the same time.

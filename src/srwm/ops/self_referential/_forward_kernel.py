@@ -7,7 +7,7 @@ import triton.language as tl
 
 from .._tiles import clip, lay_out_as_rows, outer, pick, rows, store_column, store_jump, to_lanes, vec_mat
 from ._key_map import map_keys
-from ._matrix import add_matrix, has_jump, limits_of, size_when_undone, store_matrix, sum_of, zero_matrix
+from ._matrix import add_matrix, has_jump, limits_of, limits_when_decayed, store_matrix, sum_of, zero_matrix
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
@@ -60,8 +60,8 @@ def self_referential_fwd_kernel(
         intervals = (steps + interval - 1) // interval
         checkpoints += head * (intervals - 1) * D * M
         jumps += head * intervals
-        # The largest difference of each column, from which an interval is known to have a jump (see
-        # `../_checkpoints.py`), but not where: that is found when it is written again.
+        # The largest difference of each column, from which an interval is known to have a jump by growth (see
+        # `../_checkpoints.py`), but not where: that is found when it is written again. Where much has decayed is known.
         no_sizes = (
             tl.zeros(col_y.shape, ACC), tl.zeros(col.shape, ACC), tl.zeros(col.shape, ACC), tl.zeros(col_b.shape, ACC)
         )  # fmt: skip
@@ -91,9 +91,7 @@ def self_referential_fwd_kernel(
                 if tl.load(reset + t) != 0:
                     if SAVE:
                         sizes = (size_y, size_q, size_k, size_b)
-                        jump = tl.where(
-                            has_jump(sizes, limits, undone_y, undone, GATES, MOST_DECAY, CORE, READ), t - 1, jump
-                        )
+                        jump = tl.where(has_jump(sizes, limits, CORE, READ), t - 1, jump)
                         size_y, size_q, size_k, size_b = no_sizes
                     if GATES > 0:
                         w_y, w_q, w_k, w_b = zero
@@ -165,7 +163,7 @@ def self_referential_fwd_kernel(
                     w_y *= keep_y
                 w_y += outer(b_k, rate_y * d_y)
                 if SAVE:
-                    size_y = tl.maximum(size_y, size_when_undone(d_y, undone_y, GATES))
+                    size_y = tl.maximum(size_y, tl.abs(d_y))
                     store_column(difference, d_y, col_y, OUT, row, unit)
             if CORE:
                 d_q = clip(vec_mat(u, all_q), CLIP)
@@ -179,12 +177,31 @@ def self_referential_fwd_kernel(
                 w_k += outer(b_k, rate_k * d_k)
                 w_b += outer(b_k, rate_b * d_b)
                 if SAVE:
-                    size_q = tl.maximum(size_q, size_when_undone(d_q, undone, GATES))
-                    size_k = tl.maximum(size_k, size_when_undone(d_k, undone, GATES))
-                    size_b = tl.maximum(size_b, size_when_undone(d_b, undone, GATES))
+                    size_q = tl.maximum(size_q, tl.abs(d_q))
+                    size_k = tl.maximum(size_k, tl.abs(d_k))
+                    size_b = tl.maximum(size_b, tl.abs(d_b))
                     store_column(difference + OUT, d_q, col, D, row, unit)
                     store_column(difference + OUT + D, d_k, col, D, row, unit)
                     store_column(difference + OUT + 2 * D, d_b, col_b, LAST, row, unit)
+
+            if GATES > 0 and SAVE:
+                gone_y = (undone_y > MOST_DECAY) & READ
+                gone = (undone > MOST_DECAY) & CORE
+                if gone_y | gone:
+                    # Of a jump before this one nobody need know here: it is found when the interval is written again.
+                    jump = t
+                    floors = limits_of(base, GROWTH)
+                    limit_y, limit_q, limit_k, limit_b = limits
+                    if READ:
+                        limit_y = limits_when_decayed(limit_y, floors[0], d_y, gone_y, GROWTH, MOST_DECAY)
+                    if CORE:
+                        limit_q = limits_when_decayed(limit_q, floors[1], d_q, gone, GROWTH, MOST_DECAY)
+                        limit_k = limits_when_decayed(limit_k, floors[2], d_k, gone, GROWTH, MOST_DECAY)
+                        limit_b = limits_when_decayed(limit_b, floors[3], d_b, gone, GROWTH, MOST_DECAY)
+                    limits = (limit_y, limit_q, limit_k, limit_b)
+                    size_y, size_q, size_k, size_b = no_sizes
+                    undone_y = tl.where(gone_y, 1.0, undone_y)
+                    undone = tl.where(gone, 1.0, undone)
 
             y += heads * OUT
             q += heads * D
@@ -195,7 +212,7 @@ def self_referential_fwd_kernel(
         if SAVE:
             sizes = (size_y, size_q, size_k, size_b)
             last = tl.minimum(first_step + interval, steps) - 1
-            jump = tl.where(has_jump(sizes, limits, undone_y, undone, GATES, MOST_DECAY, CORE, READ), last, jump)
+            jump = tl.where(has_jump(sizes, limits, CORE, READ), last, jump)
             store_jump(jumps, jump, SHARED)
             jumps += 1
 

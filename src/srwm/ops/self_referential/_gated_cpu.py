@@ -40,7 +40,7 @@ from .._cpu import (
     zeros,
 )
 from ..kernels import segments
-from ._arguments import GROWTH, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
+from ._arguments import GROWTH, MOST_DECAY, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
 from ._cpu_vectors import (
     FORGET_MIN,
     FORGET_RANGE,
@@ -56,8 +56,6 @@ from ._cpu_vectors import (
     weigh,
 )
 from .options import Options
-
-MOST_DECAY = _checkpoints.MOST_DECAY
 
 # Below, w is the change, with `rows` rows and padded `columns`, and `base` the matrix it is a change of.
 
@@ -135,41 +133,47 @@ def _read_columns(w, rows, columns, c, zero, base, v, partial):  # type: ignore[
 
 
 @by_columns
-def _set_limits(w, rows, columns, c, zero, base, limits, undone):  # type: ignore[no-untyped-def]
-    """Begin anew: limits by the largest number of each column of base + w, and nothing undone."""
-    most = zero
+def _set_limits(w, rows, columns, c, zero, base, limits, floors, undone):  # type: ignore[no-untyped-def]
+    """Begin anew: limits by the largest number of each column of base + w, floors by that of base, nothing undone."""
+    most, most_at_first = zero, zero
     for i in range(rows):
-        most = larger(absolute(load(base, i * columns + c, zero) + load(w, i * columns + c, zero)), most)
+        at_first = load(base, i * columns + c, zero)
+        most = larger(absolute(at_first + load(w, i * columns + c, zero)), most)
+        most_at_first = larger(absolute(at_first), most_at_first)
     store(limits, c, spread(GROWTH, zero) * most)
+    store(floors, c, spread(GROWTH, zero) * most_at_first)
     store(undone, c, spread(1.0, zero))
 
 
 @inlined
-def _jumps(difference, m, keeps, limits, undone):  # type: ignore[no-untyped-def]
-    """Whether undoing a step and those before it would be inexact; if so, limits are set anew.
+def _jumps(difference, m, keeps, limits, floors, undone):  # type: ignore[no-untyped-def]
+    """Whether undoing a step and those before it would be inexact: a difference beyond its limit, or much that decayed.
 
-    A difference counts as many times as undoing the decays since the limits were set would magnify its rounding. Where
-    so much has decayed that nothing would be exact, counting begins anew with this difference.
+    The limit is then set anew, by the difference; where much has decayed, no lower than the column can be by now.
     """
     zero = zeros(difference, 1)
-    jumped, most, growth, endless = False, spread(MOST_DECAY, zero), spread(GROWTH, zero), spread(np.inf, zero)
+    jumped, most, growth = False, spread(MOST_DECAY, zero), spread(GROWTH, zero)
     for c in range(0, m, lanes(zero)):
-        factor = load(undone, c, zero) / load(keeps, c, zero)
-        size, limit = absolute(load(difference, c, zero)), load(limits, c, zero)
-        counted = choose_first(m - c, if_negative(most - factor, endless, factor * size), zero)
-        if any_above(counted, limit):
+        size = choose_first(m - c, absolute(load(difference, c, zero)), zero)
+        factor = choose_first(m - c, load(undone, c, zero) / load(keeps, c, zero), zero)
+        limit = load(limits, c, zero)
+        if any_above(size, limit):
             jumped = True
-            limit = if_negative(limit - counted, growth * counted, limit)
-            limit = if_negative(most - factor, growth * size, limit)
+            limit = if_negative(limit - size, growth * size, limit)
+        if any_above(factor, most):
+            jumped = True
+            lowest = larger(load(floors, c, zero), limit / most)
+            limit = if_negative(most - factor, larger(lowest, growth * size), limit)
+            factor = if_negative(most - factor, spread(1.0, zero), factor)
         store(limits, c, limit)
-        store(undone, c, if_negative(most - factor, spread(1.0, zero), factor))
+        store(undone, c, factor)
     return jumped
 
 
 @kernel()
 def _forward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
     steps, heads, d, out, n_rates, n_gates, is_l2, interval = sizes
-    w, base, z, difference, update, limits, undone, rates, keeps, q, k, u, beta, scales = scratch
+    w, base, z, difference, update, limits, floors, undone, rates, keeps, q, k, u, beta, scales = scratch
     x_table, weight, state, y_table, end, numbers = tables[:6]
     q_table, k_table, beta_table, scale_table, difference_table, checkpoints, jump_table, reset = tables[6:]
     last_jumps = viewed(jump_table, np.int32(0))
@@ -202,7 +206,7 @@ def _forward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
                 put_matrix(w, d, m, at(checkpoints, (head * (intervals - 1) + t // interval - 1) * d * m))
             left -= 1
             if is_new:
-                _set_limits(w, d, columns, base, limits, undone)
+                _set_limits(w, d, columns, base, limits, floors, undone)
                 is_new = False
         put(z, out, at(y_table, n * out))
         make_keys(at(z, out), d, is_l2, q, k, scales)
@@ -216,7 +220,7 @@ def _forward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
         for c in range(0, m, lanes(none)):
             store(update, c, load(rates, c, none) * load(difference, c, none))
         if save:
-            if _jumps(difference, m, keeps, limits, undone):
+            if _jumps(difference, m, keeps, limits, floors, undone):
                 jump = t
             put(q, d, at(q_table, n * d))
             put(k, d, at(k_table, n * d))
@@ -249,8 +253,8 @@ def _through_gates(forgotten, beta, numbers, n_rates, n_gates, out, m, dgates): 
 def _clear_scratch(sizes, scratch):  # type: ignore[no-untyped-def]
     _, _, d, out, n_rates, n_gates, _, _ = sizes
     of_x, of_u = scratch[4:6]
-    nothing, ones = scratch[14:16]
-    x_none, none = scratch[24], zeros(ones, 1)
+    nothing, ones = scratch[15:17]
+    x_none, none = scratch[25], zeros(ones, 1)
     m = out + 2 * d + n_rates + n_gates
     clear(x_none, d)
     clear(nothing, m)
@@ -264,8 +268,8 @@ def _clear_scratch(sizes, scratch):  # type: ignore[no-untyped-def]
 def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def]
     steps, heads, d, out, n_rates, n_gates, is_l2, interval = sizes
     w, base, g, to_weight, of_x, of_u = scratch[:6]
-    update, weighted, kg, dz, limits, undone, inverse, forgotten, nothing, ones = scratch[6:16]
-    rates, keeps, q, k, u, dk, du, dx, x_none, beta = scratch[16:26]
+    update, weighted, kg, dz, limits, floors, undone, inverse, forgotten, nothing, ones = scratch[6:17]
+    rates, keeps, q, k, u, dk, du, dx, x_none, beta = scratch[17:27]
     dy_table, dend, x_table, weight, state, end = tables[:6]
     q_table, k_table, beta_table, scale_table, difference_table, checkpoints, jump_table, reset = tables[6:14]
     dx_table, dstate, dweight, numbers = tables[14:]
@@ -315,7 +319,7 @@ def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def
                 take_matrix(at(checkpoints, stored), d, m, w)
             stop = start
             if t > start:
-                _set_limits(w, d, columns, base, limits, undone)
+                _set_limits(w, d, columns, base, limits, floors, undone)
                 for s in range(start, t):
                     each = (b * steps + s) * heads + h
                     take_update(
@@ -325,7 +329,7 @@ def _backward_head(head, sizes, scratch, tables):  # type: ignore[no-untyped-def
                     spread_keeps(beta, n_rates, n_gates, out, m, keeps)
                     decay_write(w, d, columns, keeps, k, update)
                     take(at(difference_table, each * m), m, inverse)
-                    if _jumps(inverse, m, keeps, limits, undone):
+                    if _jumps(inverse, m, keeps, limits, floors, undone):
                         stop = s
                 take_update(n, d, m, k_table, beta_table, difference_table, n_rates, n_gates, k, beta, rates, update)
                 spread_keeps(beta, n_rates, n_gates, out, m, keeps)
@@ -377,7 +381,7 @@ def forward(inputs: SelfReferentialInputs, y: Tensor, end: Tensor, saved: SelfRe
         heads=b * h,
         work=4 * t * end.numel(),
         sizes=_sizes(t, h, d, m, out, options),
-        scratch=(*[(d, m)] * 2, *[(1, m)] * 5, *[(2, m)] * 2, *[(1, d)] * 3, (1, rates + gates), (1, 2)),
+        scratch=(*[(d, m)] * 2, *[(1, m)] * 6, *[(2, m)] * 2, *[(1, d)] * 3, (1, rates + gates), (1, 2)),
         tables=(x, weight, state, y, end, settings(options, weight.dtype), *(saved or (None,) * 7), reset),
     )
 
@@ -402,7 +406,7 @@ def backward(
         scratch=(
             *[(d, m)] * 4,
             *[(d + 15, 1)] * 2,
-            *[(1, m)] * 10,
+            *[(1, m)] * 11,
             *[(2, m)] * 2,
             *[(1, d)] * 7,
             (1, rates + gates),

@@ -79,32 +79,23 @@ def limits_of(matrix, GROWTH: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def size_when_undone(difference, undone, GATES: tl.constexpr):
-    """How large a difference counts where decays are undone, times `undone`."""
-    size = tl.abs(difference)
-    if GATES > 0:
-        size *= undone
-    return size
+def has_jump(sizes, limits, CORE: tl.constexpr, READ: tl.constexpr):
+    """Whether one of the columns had a difference beyond its limit."""
+    beyond = tl.full([], 0, tl.int32)
+    if READ:
+        beyond = tl.maximum(beyond, tl.max((sizes[0] > limits[0]).to(tl.int32), axis=0))
+    if CORE:
+        beyond = tl.maximum(beyond, tl.max(((sizes[1] > limits[1]) | (sizes[2] > limits[2])).to(tl.int32), axis=0))
+        beyond = tl.maximum(beyond, tl.max((sizes[3] > limits[3]).to(tl.int32), axis=0))
+    return beyond > 0
 
 
 @triton.jit
 @no_type_check
-def has_jump(
-    sizes, limits, undone_y, undone,
-    GATES: tl.constexpr, MOST_DECAY: tl.constexpr, CORE: tl.constexpr, READ: tl.constexpr,
-):  # fmt: skip
-    """Whether one of the columns had a difference beyond its limit, or the matrix has decayed too much."""
-    beyond = tl.full([], 0, tl.int32)
-    if READ:
-        beyond = tl.maximum(beyond, tl.max((sizes[0] > limits[0]).to(tl.int32), axis=0))
-        if GATES > 0:
-            beyond = tl.where(undone_y > MOST_DECAY, 1, beyond)
-    if CORE:
-        beyond = tl.maximum(beyond, tl.max(((sizes[1] > limits[1]) | (sizes[2] > limits[2])).to(tl.int32), axis=0))
-        beyond = tl.maximum(beyond, tl.max((sizes[3] > limits[3]).to(tl.int32), axis=0))
-        if GATES > 0:
-            beyond = tl.where(undone > MOST_DECAY, 1, beyond)
-    return beyond > 0
+def limits_when_decayed(limit, floor, difference, gone, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr):
+    """Limits of columns that have decayed so much that counting begins anew: no lower than they can be by now."""
+    anew = tl.maximum(tl.maximum(limit / MOST_DECAY, floor), GROWTH * tl.abs(difference))
+    return tl.where(gone, anew, limit)
 
 
 @triton.jit

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from .._tiles import find_jumps, outer
-from ._matrix import add_matrix, last_jump, limits_of, size_when_undone, sum_of
+from ._matrix import add_matrix, last_jump, limits_of, limits_when_decayed, sum_of
 
 
 @triton.jit
@@ -76,20 +76,18 @@ def load_shares(t, share, heads, row, D: tl.constexpr, SHARE: tl.constexpr):
 @triton.jit
 @no_type_check
 def write_again(
-    w, difference, rate, keep, undone, k, limit, jump, s,
+    w, difference, rate, keep, undone, k, limit, floor, jump, s,
     GATES: tl.constexpr, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr
 ):  # fmt: skip
     """Write the update of step s into one part again, and say whether it was a jump."""
     if GATES > 0:
         w *= keep
     w += outer(k, rate * difference)
-    size = size_when_undone(difference, undone, GATES)
+    limit, jump = find_jumps(tl.abs(difference), limit, jump, s, GROWTH)
     if GATES > 0:
-        size = tl.where(undone > MOST_DECAY, float("inf"), size)
-    limit, jump = find_jumps(size, limit, jump, s, GROWTH)
-    if GATES > 0:
-        # So much has decayed that sizes count from here on, beginning with what this step wrote.
-        limit = tl.where(undone > MOST_DECAY, GROWTH * tl.abs(difference), limit)
+        gone = undone > MOST_DECAY
+        limit = limits_when_decayed(limit, floor, difference, gone, GROWTH, MOST_DECAY)
+        jump = tl.where(gone, s, jump)
     return w, limit, jump
 
 
@@ -120,9 +118,12 @@ def matrix_before(
         stored = checkpoints + (base_step // interval - 1) * D * M
         matrix = add_matrix(stored, place, zero, D, OUT, LAST, CORE, READ)
     if GATES > 0:
+        floors = limits_of(base, GROWTH)
         limit_y, limit_q, limit_k, limit_b = limits_of(sum_of(base, matrix), GROWTH)
     else:
         limit_y, limit_q, limit_k, limit_b = limits_of(matrix, GROWTH)
+        # Nobody looks.
+        floors = (limit_y, limit_q, limit_k, limit_b)
     w_y, w_q, w_k, w_b = matrix
     jump_y = tl.full(col_y.shape, -1, tl.int32)
     jump_q = tl.full(col.shape, -1, tl.int32)
@@ -148,17 +149,17 @@ def matrix_before(
             undone = undone / keep
         if READ:
             w_y, limit_y, jump_y = write_again(
-                w_y, d_y, rate_y, keep_y, undone_y, b_k, limit_y, jump_y, s, GATES, GROWTH, MOST_DECAY
+                w_y, d_y, rate_y, keep_y, undone_y, b_k, limit_y, floors[0], jump_y, s, GATES, GROWTH, MOST_DECAY
             )
         if CORE:
             w_q, limit_q, jump_q = write_again(
-                w_q, d_q, rate_q, keep, undone, b_k, limit_q, jump_q, s, GATES, GROWTH, MOST_DECAY
+                w_q, d_q, rate_q, keep, undone, b_k, limit_q, floors[1], jump_q, s, GATES, GROWTH, MOST_DECAY
             )
             w_k, limit_k, jump_k = write_again(
-                w_k, d_k, rate_k, keep, undone, b_k, limit_k, jump_k, s, GATES, GROWTH, MOST_DECAY
+                w_k, d_k, rate_k, keep, undone, b_k, limit_k, floors[2], jump_k, s, GATES, GROWTH, MOST_DECAY
             )
             w_b, limit_b, jump_b = write_again(
-                w_b, d_b, rate_b, keep, undone, b_k, limit_b, jump_b, s, GATES, GROWTH, MOST_DECAY
+                w_b, d_b, rate_b, keep, undone, b_k, limit_b, floors[3], jump_b, s, GATES, GROWTH, MOST_DECAY
             )
         if GATES > 0:
             undone_y = tl.where(undone_y > MOST_DECAY, 1.0, undone_y)

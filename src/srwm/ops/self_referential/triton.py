@@ -17,7 +17,7 @@ from torch import Tensor
 from .. import _checkpoints
 from .._launch import Launch, Launcher
 from ..kernels import segments
-from ._arguments import GROWTH, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
+from ._arguments import GROWTH, MOST_DECAY, SelfReferentialGradients, SelfReferentialInputs, SelfReferentialSaved
 from ._backward_kernel import self_referential_bwd_kernel
 from ._forward_kernel import self_referential_fwd_kernel
 from .options import L2_EPS, Options
@@ -116,7 +116,7 @@ def _variant(options: Options) -> dict[str, Any]:
         "FORGET_BIAS": options.forget_bias if gated else 0.0,
         "CLIP": options.difference_clip if options.difference_clip < math.inf else None,
         "GROWTH": GROWTH,
-        "MOST_DECAY": _checkpoints.MOST_DECAY,
+        "MOST_DECAY": MOST_DECAY,
     }
 
 
