@@ -16,6 +16,7 @@ except ImportError:  # The machine with the GPU may have little more than torch 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from srwm.runs.devices import set_tf32
 from srwm.vision import Conv4, Impala, InstanceNorm, instance_norm_pool_relu, norm_pool_relu
 from srwm.vision.bias import add_bias, bias_relu
 from srwm.vision.frames import to_images
@@ -177,15 +178,16 @@ def gradients_of(function, inputs, dy):
 
 def test_frames_become_the_numbers_of_pytorch():
     frames = torch.arange(3 * 64 * 64 * 3, device=DEVICE).remainder(256).to(torch.uint8).reshape(3, 64, 64, 3)
-    for dtype in (torch.float32, torch.bfloat16):
+    for dtype, limit in ((torch.float32, 2e-7), (torch.bfloat16, 0.0)):
         images = to_images(frames, dtype)
         assert images.is_contiguous(memory_format=torch.channels_last)
-        assert torch.equal(images[:, :3], frames.permute(0, 3, 1, 2).to(dtype) / 255)
+        assert torch.allclose(images[:, :3], frames.permute(0, 3, 1, 2).to(dtype) / 255, rtol=limit, atol=0)
         assert not images[:, 3:].any()
 
 
 def test_impala_and_its_gradients_are_those_of_the_cpu():
     torch.manual_seed(0)
+    set_tf32(False)
     network, frames = Impala(), torch.rand(5, 3, 64, 64)
     found = []
     for device, dtype in (("cpu", torch.float64), (DEVICE, torch.float32)):
