@@ -50,6 +50,11 @@ class Sampler(Protocol):
         """Close the environments."""
 
 
+def encoder_dtype(config: RLConfig, device: torch.device) -> torch.dtype | None:
+    """The dtype of the encoder, where it is not that of its weights."""
+    return torch.bfloat16 if device.type == "cuda" and config.train.precision == "bfloat16" else None
+
+
 class LocalSampler:
     """Acts in this process: environments in threads, the actions of an actor in one call on the device.
 

@@ -23,7 +23,7 @@ from .procgen import NUM_ACTIONS
 from .published_policy import PublishedPolicy
 from .ray_sampler import RaySampler
 from .rollout_buffer import RolloutBuffer
-from .sampler import LocalSampler, MakeEnvs, Sampler
+from .sampler import LocalSampler, MakeEnvs, Sampler, encoder_dtype
 
 _ORDER_STREAM = 1 << 33
 """The stream of random numbers for the order in which unrolls are learnt from."""
@@ -55,8 +55,7 @@ class RLTrainer(Trainer):
         self.config, self.device, self.processes = config, device, processes
         self._schedule = config.schedule
         set_tf32(config.train.precision != "float32")
-        on_gpu = device.type == "cuda"
-        autocast = torch.bfloat16 if on_gpu and config.train.precision == "bfloat16" else None
+        on_gpu, autocast = device.type == "cuda", encoder_dtype(config, device)
         torch.manual_seed(config.seed)
         self.model = build_agent(config).to(device)
         self._actors = config.train.actors // processes.count
