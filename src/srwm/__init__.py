@@ -59,6 +59,7 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
         InputError: if there is no such model.
         RunError: if it cannot be downloaded, or not as it should be.
     """
+    from srwm.errors import InputError
     from srwm.runs.model_files import kind_of
     from srwm.runs.shipped import find_model
 
@@ -76,6 +77,10 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
         from srwm.tabular import load_tabular
 
         return load_tabular(name, device)
+    if kind == "reinforcement-learning":
+        raise InputError(
+            f"{name.name} is an agent that plays games: `srwm watch` films it, srwm.rl.loading.load_agent loads it"
+        )
     from srwm.fewshot import load_model
 
     return load_model(name, device=device)
