@@ -37,7 +37,8 @@ class PublishedPolicy:
             self.agent = build_agent(config).to(device)
             self.updates = learner.updates.clone()
             # Kept: to go through all modules takes longer than to copy what is there.
-            self._own, self._new = list(self.agent.parameters()), list(learner.agent.parameters())
+            self._own: list[Tensor] = list(self.agent.parameters())
+            self._new: list[Tensor] = list(learner.agent.parameters())
             self.publish()
 
     @torch.no_grad()
