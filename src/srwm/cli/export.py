@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser, printable
+from ._parser import EXIT_OK, Parser, printable
 
 _LICENCE = "Apache-2.0"
 _EPILOG = """\
@@ -20,6 +20,7 @@ size, and are written only if they compute what the model computes.
 
   few-shot   image, label or -1, state            -> probabilities, new state (it learns where there is a label)
   streams    image, label before or -1, state     -> probabilities, new state
+  languages  symbol, state                        -> probabilities, new state
   games      frame, reward, first of all?, state  -> logits, value, new state
 
 examples:
@@ -30,13 +31,9 @@ examples:
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    export = parser.add_command(
-        commands, "export", "Write a run's best model to a folder of its own: for srwm, torch.export or ONNX."
-    )
+def add(export: Parser) -> None:
+    """Add its options."""
     export.epilog = _EPILOG
-    export.formatter_class = argparse.RawDescriptionHelpFormatter
     export.add_argument(
         "run_folder",
         type=Path,

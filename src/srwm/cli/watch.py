@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._parser import EXIT_INTERRUPTED, EXIT_OK, Commands, Parser, printable
+from ._parser import EXIT_INTERRUPTED, EXIT_OK, Parser, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,6 @@ its weights since the episode began; below it the probability of each action. Th
 The agent takes greedy actions; with --sample it draws from its policy. The end of each episode stays for a
 second. Ctrl-C ends the video there, and keeps it.
 
-  srwm watch starpilot                                    # an agent that comes with srwm (`srwm models`)
   srwm watch runs/my-run                                  # one episode on a test level, as RUN/watch-GAME.mp4
   srwm watch runs/my-run --game starpilot --level 1234 --out play.gif
   srwm watch runs/my-run --split train --episodes 5 --sample --seed 3
@@ -31,13 +30,9 @@ Exit status: 0 all went well, 1 the video could not be written, 2 wrong usage, 1
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    watch = parser.add_command(
-        commands, "watch", "Film an agent at play, with what it does to its own weights beside the game."
-    )
+def add(watch: Parser) -> None:
+    """Add its options."""
     watch.epilog = _EPILOG
-    watch.formatter_class = argparse.RawDescriptionHelpFormatter
     watch.add_argument(
         "model",
         metavar="MODEL",

@@ -9,7 +9,7 @@ from rich.table import Table
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 
-from .config import LanguagesConfig
+from .config import MAY_CHANGE, LanguagesConfig
 from .evaluation import LanguagesEvaluation, evaluate
 from .inspection import inspect_tracker
 from .loading import KIND, build_network
@@ -18,7 +18,7 @@ from .network import StateTracker
 from .recipes import RECIPES, Figures
 from .registry import find_task
 from .tables import evaluation_table, read_evaluation, result_table
-from .training_run import MAY_CHANGE, train
+from .trainer import train
 
 
 class Languages(Experiment):
@@ -55,7 +55,7 @@ class Languages(Experiment):
     def card_text(self, config: LanguagesConfig, result: Mapping[str, Any]) -> CardText:
         rows = {"task": f"{config.task.name}, trained on lengths {config.task.shortest} to {config.task.longest}"}
         for each in read_evaluation(result["test"]).by_length:
-            rows[f"right at every position, length {each.lengths}"] = (
+            rows[f"test sequences right at every position, length {each.lengths}"] = (
                 f"{each.whole:.2%} of {each.sequences:,} sequences"
             )
         about = "A network that reads a sequence of symbols and answers at every position."

@@ -220,11 +220,16 @@ class RemoteActor:
         )
 
 
+def has_gpu() -> bool:
+    """Whether PyTorch finds a GPU here."""
+    return torch.cuda.is_available()
+
+
 def _device(config: RLConfig) -> torch.device:
     """Where an actor computes; Ray shows it the GPUs that it may use, and no others."""
     if not config.train.ray_gpus:
         return torch.device("cpu")
-    if not torch.cuda.is_available():
+    if not has_gpu():
         raise RunError(
             f"train.ray_gpus={config.train.ray_gpus:g}, but PyTorch finds no GPU on {socket.gethostname()}, where Ray "
             "has one; install a PyTorch with CUDA there, or leave train.ray_gpus at 0"
