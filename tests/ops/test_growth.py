@@ -237,8 +237,9 @@ def test_gradients_agree_where_changes_that_are_forgotten_make_jumps(kernel, d, 
 
 
 @pytest.mark.parametrize("gates", [1, 2])
-def test_gradients_agree_where_a_step_forgets_almost_all(kernel, gates):
-    problem = make("self_referential", 1, 4, 1, 4, 3, gates=gates)
+@pytest.mark.parametrize(("d", "out"), [(4, 3), (20, 70)])
+def test_gradients_agree_where_a_step_forgets_almost_all(kernel, d, out, gates):
+    problem = make("self_referential", 1, 4, 1, d, out, gates=gates)
     # What is kept is a millionth of a millionth, and dividing by it would magnify all that was rounded.
     options = {**problem.options, "forget_max": 1 - 1e-12, "forget_bias": 30.0}
     problem = dataclasses.replace(problem, options=options)
