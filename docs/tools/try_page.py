@@ -4,7 +4,7 @@ import os
 
 import browser_runtime
 
-MODEL, STREAM = "omniglot-1shot", "strokes-stream"
+MODEL, STREAM, TRACKING = "omniglot-1shot", "strokes-stream", ("parity-srwm", "parity-deltanet")
 LEFT_OUT = """\
 <!doctype html>
 <html lang="en">
@@ -25,8 +25,10 @@ def try_page() -> dict[str, bytes]:
     runtime = browser_runtime.read()
     from srwm.demo.static_page import static_page
     from srwm.fewshot import load_model
+    from srwm.languages import load_tracker
     from srwm.sequential import load_stream_model
 
     stream = load_stream_model(STREAM), STREAM
-    files = static_page(load_model(MODEL), MODEL, runtime, stream=stream, home="../try.html")
+    tracking = [(load_tracker(name), name) for name in TRACKING]
+    files = static_page(load_model(MODEL), MODEL, runtime, stream=stream, tracking=tracking, home="../try.html")
     return {f"try/{name}": content for name, content in files.items()}

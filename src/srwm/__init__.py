@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from srwm.continual import ContinualModel
     from srwm.fewshot import FewShotModel
+    from srwm.languages import StateTracker
     from srwm.sequential import StreamModel
     from srwm.tabular import TabularModel
 
@@ -37,23 +38,32 @@ def load(name: Literal["tabular"], *, device: str = ...) -> "TabularModel": ...
 
 
 @overload
-def load(name: "str | Path", *, device: str = ...) -> "FewShotModel | StreamModel | ContinualModel | TabularModel": ...
+def load(name: Literal["parity-srwm", "parity-deltanet"], *, device: str = ...) -> "StateTracker": ...
 
 
-def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamModel | ContinualModel | TabularModel":
-    """Load a trained model that learns new classes while it runs.
+@overload
+def load(
+    name: "str | Path", *, device: str = ...
+) -> "FewShotModel | StreamModel | ContinualModel | TabularModel | StateTracker": ...
+
+
+def load(
+    name: "str | Path", *, device: str = "cpu"
+) -> "FewShotModel | StreamModel | ContinualModel | TabularModel | StateTracker":
+    """Load a trained model, such as one that learns new classes while it runs.
 
     Args:
         name: a model that comes with the package (`srwm models` lists them); the folder of a run on few-shot episodes,
-            on tasks one after the other, or on streams; or the address of a model on the Hugging Face Hub,
-            `hf:owner/name`, where `@REVISION` may name a branch, a tag or a commit, and `#sha256=DIGEST` pin the files.
+            on tasks one after the other, on streams, or on languages; or the address of a model on the Hugging Face
+            Hub, `hf:owner/name`, where `@REVISION` may name a branch, a tag or a commit, and `#sha256=DIGEST` pin the
+            files.
         device: where to put it.
 
     Returns:
         A few-shot model or one of continual learning, with `learn(images, labels, state)` and `predict(images, state)`,
         or a model of streams, with `observe(image, previous_label, state)`; `srwm.live.LiveStream` keeps the
         state and the labels; or a model of feature vectors, which `srwm.tabular.Ensemble` and the classifiers of
-        `srwm.estimators` use.
+        `srwm.estimators` use; or one that reads symbols and answers at each, `scores, state = model(symbols, state)`.
 
     Raises:
         InputError: if there is no such model.
@@ -76,6 +86,10 @@ def load(name: "str | Path", *, device: str = "cpu") -> "FewShotModel | StreamMo
         from srwm.tabular import load_tabular
 
         return load_tabular(name, device)
+    if kind == "languages":
+        from srwm.languages import load_tracker
+
+        return load_tracker(name, device)
     from srwm.fewshot import load_model
 
     return load_model(name, device=device)

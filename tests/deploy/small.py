@@ -7,9 +7,11 @@ import jaxtyping
 import torch
 
 from fewshot import tiny as few_shot_tiny
+from languages import tiny as languages_tiny
 from rl.toy_envs import toy_config
 from sequential import tiny as stream_tiny
 from srwm.fewshot import FewShotModel
+from srwm.languages import StateTracker
 from srwm.nn import LSTM, SRWM, FakeSRWM, SequenceModel, SRDeltaNet, memory_names
 from srwm.rl.agent import Agent
 from srwm.sequential import StreamModel
@@ -43,6 +45,10 @@ def stream(memory="srwm", channels=1, normalise="own", feed_previous_features=Tr
             torch.tensor([[0.3], [0.6]]).repeat(1, channels), torch.tensor([[0.2], [0.4]]).repeat(1, channels)
         )
     return model
+
+
+def tracker(memory="srwm", task="cups-3", **options) -> StateTracker:
+    return languages_tiny.network(task={"name": task}, model={"memory": memory, **options}).eval()
 
 
 def agent(memory="srwm", **options) -> Agent:

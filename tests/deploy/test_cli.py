@@ -23,6 +23,7 @@ from srwm.fewshot.loading import export_model
 from srwm.rl.procgen import ACTIONS
 from srwm.runs.config import to_json
 from srwm.runs.model_files import write_model
+from srwm.runs.shipped import SHIPPED
 
 from .small import agent, as_installed, few_shot, stream
 from .test_files import run_of
@@ -148,6 +149,23 @@ def test_exported_models_of_other_kinds_are_taken_too(kind, tmp_path, capsys, qu
         if kind == "sequential"
         else list(ACTIONS)
     )
+
+
+def test_a_model_of_languages_is_taken(tmp_path, capsys, quick):
+    assert run(["export", SHIPPED / "parity-srwm", tmp_path / "parity", "--format", "onnx"], capsys)[0] == 0
+    about = json.loads((tmp_path / "parity" / "io.json").read_text())
+    assert [(each["name"], each["dtype"], each["shape"]) for each in about["inputs"] + about["outputs"]] == [
+        ("symbol", "int64", ["batch"]),
+        ("probabilities", "float32", ["batch", 2]),
+    ]
+    assert (about["kind"], about["symbols"], about["answers"]) == ("languages", ["0", "1"], 2)
+    assert "On 8 steps with random inputs" in (tmp_path / "parity" / "README.md").read_text()
+
+
+def test_a_model_that_has_no_step_is_refused(tmp_path, capsys, quick):
+    status, _, err = run(["export", SHIPPED / "tabular", tmp_path / "out", "--format", "onnx"], capsys)
+    assert status == 2
+    assert "holds no model that can be exported" in err
 
 
 def test_what_makes_no_sense_is_refused_in_a_sentence_and_leaves_nothing(shipped, tmp_path, capsys, monkeypatch):

@@ -15,10 +15,10 @@ import srwm.deploy.folder
 from srwm.deploy import FORMATS, largest_difference, step_of, trace, write_folder
 from srwm.errors import InputError, RunError
 
-from .small import GATED, MEMORIES, agent, agent_of_four_memories, as_installed, few_shot, stream
+from .small import GATED, MEMORIES, agent, agent_of_four_memories, as_installed, few_shot, stream, tracker
 from .test_steps import inputs_of
 
-KINDS = {"few-shot": few_shot, "stream": stream, "agent": agent}
+KINDS = {"few-shot": few_shot, "stream": stream, "agent": agent, "languages": tracker}
 
 
 def exported(model, *forms):

@@ -6,7 +6,7 @@ import torch
 from srwm.deploy import step_of
 from srwm.nn import SelfReferentialLinear, named_tensors
 
-from .small import GATED, MEMORIES, agent, agent_of_four_memories, few_shot, stream
+from .small import GATED, MEMORIES, agent, agent_of_four_memories, few_shot, stream, tracker
 
 CONVOLVED = {"convolution": 4}
 CHANGED = [("srwm", GATED), ("srwm", CONVOLVED), ("deltanet", CONVOLVED)]
@@ -70,6 +70,17 @@ def test_an_agent_step_says_what_the_agent_says_of_the_whole_sequence(memory, op
     logits, values = (torch.stack(each, dim=1) for each in zip(*outputs, strict=True))
     torch.testing.assert_close(logits, answers.logits, **TIGHT)
     torch.testing.assert_close(values, answers.values, **TIGHT)
+
+
+@pytest.mark.parametrize(("memory", "options"), [*((memory, {}) for memory in MEMORIES), *CHANGED])
+def test_a_step_of_symbols_answers_as_the_network_does_of_the_whole_sequence(memory, options):
+    model = tracker(memory, memory_options=options)
+    step = step_of(model)
+    inputs = inputs_of(step, rows=3, times=5)
+    outputs, _ = run(step, inputs)
+    scores, _ = model(torch.stack([symbols for (symbols,) in inputs], dim=1))
+    torch.testing.assert_close(torch.stack([each for (each,) in outputs], dim=1), scores.softmax(dim=-1), **TIGHT)
+    assert step.facts == {"symbols": ["1-2", "1-3", "2-3"], "answers": 3}
 
 
 def test_what_was_learnt_changes_the_answers():

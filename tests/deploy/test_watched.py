@@ -6,7 +6,7 @@ import torch
 from srwm.deploy import step_of, watched_step_of
 from srwm.inspect import Recorder
 
-from .small import GATED, few_shot, stream
+from .small import GATED, few_shot, stream, tracker
 from .test_steps import inputs_of
 
 NAMES = ["change.0", "rates.0"]
@@ -33,9 +33,10 @@ def assert_recorded(inspection, outputs):
                 assert torch.equal(step[f"kept.{place}"], 1 - record.forget[:, t])
 
 
+@pytest.mark.parametrize("kind", [stream, tracker])
 @pytest.mark.parametrize("options", [{}, GATED])
-def test_a_watched_stream_step_answers_as_the_plain_one_and_shows_what_a_recorder_sees(options):
-    model = stream(memory_options=options)
+def test_a_watched_step_answers_as_the_plain_one_and_shows_what_a_recorder_sees(kind, options):
+    model = kind(memory_options=options)
     step, plain = watched_step_of(model), step_of(model)
     assert [slot.name for slot in step.outputs] == ["probabilities", *(GATED_NAMES if options else NAMES)]
     inputs = inputs_of(step, rows=2, times=4)
@@ -46,6 +47,10 @@ def test_a_watched_stream_step_answers_as_the_plain_one_and_shows_what_a_recorde
     for one, other in zip(outputs, wanted, strict=True):
         assert torch.equal(one["probabilities"], other["probabilities"])
     assert all(torch.equal(states[-1][name], tensor) for name, tensor in wanted_states[-1].items())
+
+
+def test_of_a_model_without_self_referential_matrices_there_is_nothing_more_to_see():
+    assert [slot.name for slot in watched_step_of(tracker("deltanet")).outputs] == ["probabilities"]
 
 
 def test_a_model_with_one_scale_is_watched_without_a_source():

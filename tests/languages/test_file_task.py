@@ -8,7 +8,7 @@ import torch
 from srwm.data.random import stream_key
 from srwm.errors import InputError
 from srwm.languages import TaskConfig, draw_sequences, find_task
-from srwm.languages.registry import sizes
+from srwm.languages.registry import alphabet
 
 SEQUENCES = [([0, 1, 2, 2], [0, 1, 1, 0]), ([2, 2], [1, 0]), ([1, 1, 1], [0, 0, 0])]
 
@@ -40,9 +40,9 @@ def test_a_second_file_may_hold_what_to_test_with(tmp_path):
         assert drawn(task(first, test, test_name=f"file:{second}"), [1]).symbols.tolist() == [[symbol]]
 
 
-def test_the_sizes_are_known_without_the_file():
-    assert sizes(TaskConfig(name="file:nowhere", num_symbols=3, num_classes=2)) == (3, 2)
-    assert sizes(TaskConfig(name="s3")) == (6, 6)
+def test_symbols_and_answers_are_known_without_the_file():
+    assert alphabet(TaskConfig(name="file:nowhere", num_symbols=3, num_classes=2)) == (("0", "1", "2"), 2)
+    assert alphabet(TaskConfig(name="cups-3")) == (("1-2", "1-3", "2-3"), 3)
 
 
 def test_lengths_beyond_the_file_get_a_sentence(tmp_path):

@@ -57,6 +57,18 @@ def test_every_symbol_and_every_answer_comes_up(name):
     assert sequences.targets.unique().tolist() == list(range(task(name).num_classes))
 
 
+@pytest.mark.parametrize("name", ["parity", "sum-mod-3", "sum-mod-7", "cups-3", "cups-5", "s3", "a5"])
+def test_each_answer_follows_from_the_one_before_where_a_task_says_how(name):
+    sequences = drawn(name, [40] * 20)
+    one = task(name)
+    assert len(one.transitions) == one.num_classes == len(one.answers or range(one.num_classes))
+    for symbols, targets in zip(*(part.tolist() for part in sequences), strict=True):
+        answer = 0
+        for symbol, target in zip(symbols, targets, strict=True):
+            answer = one.transitions[answer][symbol]
+            assert answer == target
+
+
 @pytest.mark.parametrize("name", RECOGNISERS)
 def test_what_is_drawn_is_a_function_of_the_seed_the_stream_and_the_step(name):
     def draw(step, **numbers):

@@ -14,15 +14,19 @@ Draw one example of each character, then another one: the network says which it 
 weights to know. The page is served on this machine (127.0.0.1) for this machine alone, and needs no network. Ctrl-C
 ends it.
 
-In a second tab, a network lives a stream without end whose classes change again and again, and one sees it adapt.
+In a second tab, a network lives a stream without end whose classes change again and again, and one sees it adapt. In a
+third, two networks follow what one types, parity by default: an SRWM, and a DeltaNet that was trained alike.
 
   srwm demo
   srwm demo runs/my-run --port 9000 --no-browser
   srwm demo --stream runs/my-stream
+  srwm demo --tracking runs/s3-0 --tracking runs/s3-deltanet-0
 """
 
 STREAM = "strokes-stream"
 """The model of streams that comes with srwm."""
+TRACKING = ("parity-srwm", "parity-deltanet")
+"""The models of parity that come with srwm."""
 
 
 def add(demo: Parser) -> None:
@@ -41,6 +45,13 @@ def add(demo: Parser) -> None:
         help="a model of streams for the second tab: one that comes with srwm, or the folder of a run "
         f"(default: {STREAM}; the tab is left out where there is none)",
     )
+    demo.add_argument(
+        "--tracking",
+        action="append",
+        metavar="MODEL",
+        help="a model of languages for the third tab; repeated, models of one task side by side "
+        f"(default: {' and '.join(TRACKING)})",
+    )
     demo.add_argument("--port", type=int, metavar="N", help="where the page is (default: 8731; 0 for any free port)")
     demo.add_argument("--no-browser", action="store_true", help="do not open the page, only say where it is")
     demo.set_defaults(run=_demo)
@@ -56,6 +67,7 @@ def _demo(args: argparse.Namespace) -> int:
         raise InputError(f"the page needs the package {error.name}; run `pip install 'srwm[demo]'`") from error
     import torch
 
+    import srwm
     from srwm.fewshot import load_model
 
     # One image at a time is too little work to share.
@@ -65,7 +77,8 @@ def _demo(args: argparse.Namespace) -> int:
         print(f"{args.model} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
 
     with listen(PORT if args.port is None else args.port) as listening:
-        app = create_app(load_model(args.model), args.model, stream=_stream(args.stream))
+        tracking = [(srwm.load(name), name) for name in args.tracking or TRACKING]
+        app = create_app(load_model(args.model), args.model, stream=_stream(args.stream), tracking=tracking)
         # Ctrl-C is how it is meant to end; whether it arrives here depends on what the server was just doing.
         with contextlib.suppress(KeyboardInterrupt):
             serve(app, listening, browser=not args.no_browser, ready=ready)

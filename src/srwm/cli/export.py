@@ -20,6 +20,7 @@ size, and are written only if they compute what the model computes.
 
   few-shot   image, label or -1, state            -> probabilities, new state (it learns where there is a label)
   streams    image, label before or -1, state     -> probabilities, new state
+  languages  symbol, state                        -> probabilities, new state
   games      frame, reward, first of all?, state  -> logits, value, new state
 
 examples:

@@ -1,7 +1,7 @@
 """The web application: the page's files, and a small JSON interface."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,10 @@ from .requests import (
 )
 from .samples import sample_images
 from .session import MAX_EXAMPLES, Session, Sessions
-from .stream_routes import StreamRoutes, no_stream_routes
+from .session_routes import about_route
+from .stream_routes import StreamRoutes
+from .tracking_learner import TrackingLearner
+from .tracking_routes import TrackingRoutes
 from .views import answer_view, model_view, moment_view, session_view
 
 _STATIC = Path(__file__).parent / "static"
@@ -49,6 +52,7 @@ def create_app(
     name: str,
     *,
     stream: tuple[StreamModel, str] | None = None,
+    tracking: Sequence[tuple[object, str]] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Starlette:
     """Make the application that shows a model.
@@ -57,13 +61,20 @@ def create_app(
         model: what `srwm.fewshot.load_model` gave.
         name: what the page calls it.
         stream: what `srwm.sequential.load_stream_model` gave, and what the page calls it; None leaves the streams out.
+        tracking: networks of one language side by side, as `srwm.languages.load_tracker` gives them, and what the page
+            calls each; none leave the tab out.
         clock: gives seconds, by which sessions that are out of use are known.
 
     Raises:
-        InputError: if no characters can be drawn for the model of streams.
+        InputError: if no characters can be drawn for the model of streams, or the networks of languages do not go
+            together.
     """
     demo = _Demo(model, name, clock)
-    streams = no_stream_routes() if stream is None else StreamRoutes(*stream, _MOST_WAITING, clock).routes()
+    streams, trackings = [about_route("stream", None)], [about_route("tracking", None)]
+    if stream is not None:
+        streams = StreamRoutes(*stream, _MOST_WAITING, clock).routes()
+    if tracking:
+        trackings = TrackingRoutes(TrackingLearner(tracking), _MOST_WAITING, clock).routes()
     at = "/api/sessions/{session}"
     return Starlette(
         routes=[
@@ -82,6 +93,7 @@ def create_app(
             Route(at + "/rename", demo.rename, methods=["POST"]),
             Route(at + "/predict", demo.predict, methods=["POST"]),
             *streams,
+            *trackings,
         ],
         middleware=[Middleware(Guard)],
         exception_handlers={

@@ -7,14 +7,16 @@ import gzip
 import html
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from srwm.deploy import watched_step_of, write_folder
 from srwm.fewshot import FewShotModel
 from srwm.fewshot.loading import KIND as FEW_SHOT
-from srwm.nn import named_tensors
+from srwm.languages import StateTracker
+from srwm.languages.loading import KIND as LANGUAGES
+from srwm.nn import SelfReferentialLinear, named_tensors
 from srwm.runs.json_objects import json_bytes
 from srwm.sequential import StreamModel
 from srwm.sequential.bank import INVERTED
@@ -28,6 +30,10 @@ from .session import MAX_TASKS
 from .stream_history import INSTANCES, MAX_BINS, SHOWN
 from .stream_learner import StreamLearner
 from .stream_views import stream_model_view
+from .tracking_learner import TrackingLearner
+from .tracking_session import MAX_BINS as MAX_SYMBOL_BINS
+from .tracking_session import SHOWN as SHOWN_SYMBOLS
+from .tracking_views import tracking_model_view
 from .views import model_view
 
 RUNTIME_FILES = ("ort.js", "runtime.bin")
@@ -55,6 +61,7 @@ def static_page(
     runtime: Mapping[str, bytes],
     *,
     stream: tuple[StreamModel, str] | None = None,
+    tracking: Sequence[tuple[object, str]] = (),
     home: str | None = None,
 ) -> dict[str, bytes]:
     """Make the files of a page that needs no server of ours: any that hands out files will do.
@@ -64,22 +71,27 @@ def static_page(
         name: what the page calls it.
         runtime: the content of each of `RUNTIME_FILES`.
         stream: what `srwm.sequential.load_stream_model` gave, and what the page calls it; None leaves the streams out.
+        tracking: networks of one language side by side, as `srwm.languages.load_tracker` gives them, and what the page
+            calls each; none leave the tab out.
         home: where it says what the page is about; None leaves the link out.
 
     Returns:
         The content of each file by its name; `index.html` is the page.
 
     Raises:
-        InputError: if a package of the extra `export` is missing.
+        InputError: if a package of the extra `export` is missing, or the networks of languages do not go together.
         RunError: if a network in ONNX does not compute what the model computes.
     """
     files = {path.name: path.read_bytes() for folder in (_SHARED, _OWN) for path in sorted(folder.iterdir())}
     files["index.html"] = _relative(files["index.html"].decode(), home).encode()
     files |= {each: runtime[each] for each in RUNTIME_FILES}
-    about: dict[str, Any] = {"teach": None, "stream": None}
+    about: dict[str, Any] = {"teach": None, "stream": None, "tracking": None}
     files["teach.bin"], about["teach"] = _teaching(model, name)
     if stream is not None:
         files["stream.bin"], about["stream"] = _streaming(*stream)
+    if tracking:
+        networks, about["tracking"] = _tracking(TrackingLearner(tracking))
+        files |= networks
     files["models.json"] = json_bytes(about)
     return files
 
@@ -107,7 +119,7 @@ def _teaching(model: FewShotModel, name: str) -> tuple[bytes, dict[str, Any]]:
     return content, {
         "model": model_view(name, learner, look),
         "io": io,
-        "sizes": [float(matrix.weight.detach().norm()) for matrix in learner.matrices],
+        "sizes": _sizes(learner.matrices),
         "look": look_view(look),
         "most_tasks": MAX_TASKS,
         "first_sample": FIRST_SEED,
@@ -120,12 +132,31 @@ def _streaming(model: StreamModel, name: str) -> tuple[bytes, dict[str, Any]]:
     return content, {
         "model": stream_model_view(name, learner),
         "io": io,
-        "sizes": [float(matrix.weight.detach().norm()) for matrix in learner.matrices],
+        "sizes": _sizes(learner.matrices),
         "learnt": _learnt(model, {slot["name"] for slot in io["state"]}),
         "source_names": list(model.source_names),
         "inverted_ending": INVERTED,
         "bounds": {"shown": SHOWN, "instances": INSTANCES, "bins": MAX_BINS},
     }
+
+
+def _tracking(learner: TrackingLearner) -> tuple[dict[str, bytes], dict[str, Any]]:
+    files, networks = {}, []
+    for number, tracker in enumerate(learner.trackers):
+        name = f"tracking-{number}.bin"
+        files[name], io = _exported(tracker.model, LANGUAGES)
+        networks.append({"file": name, "io": io, "sizes": _sizes(tracker.matrices)})
+    return files, {
+        "model": tracking_model_view(learner),
+        "transitions": learner.language.transitions,
+        "networks": networks,
+        "bounds": {"shown": SHOWN_SYMBOLS, "bins": MAX_SYMBOL_BINS},
+    }
+
+
+def _sizes(matrices: Sequence[SelfReferentialLinear]) -> list[float]:
+    """The norm of each layer's initial matrices."""
+    return [float(matrix.weight.detach().norm()) for matrix in matrices]
 
 
 def _learnt(model: StreamModel, names: set[str]) -> list[str]:
@@ -153,7 +184,7 @@ def look_view(look: Look) -> dict[str, Any]:
     }
 
 
-def _exported(model: FewShotModel | StreamModel, kind: str) -> tuple[bytes, dict[str, Any]]:
+def _exported(model: FewShotModel | StreamModel | StateTracker, kind: str) -> tuple[bytes, dict[str, Any]]:
     """Write a model as `srwm export` does, check and all, and pack the file, which every browser can unpack."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"

@@ -9,9 +9,10 @@ from srwm.live import Answer, LiveStream
 
 from .bounds import Slots
 from .kept import Kept
+from .matrix_steps import MatrixStep
 from .session import MAX_WAITING
 from .stream_history import History, Lived, Shown
-from .stream_learner import MatrixStep, StreamLearner, learnt_norm
+from .stream_learner import StreamLearner, learnt_norm
 from .tasks import TASK_LENGTHS, StreamTask, draw_task, task_bytes
 
 MAX_STEPS = 200

@@ -11,7 +11,7 @@ from .stream_history import RECENT, RUNNING, Shown
 from .stream_learner import StreamLearner
 from .stream_session import MAX_STEPS, StreamSession
 from .tasks import MAX_SEED, TASK_LENGTHS
-from .views import DIGITS, layer_view, matrix_view
+from .views import DIGITS, layer_view, layers_view
 
 _SIGNIFICANT = 5
 """Digits of a norm, which may be of any size."""
@@ -39,7 +39,6 @@ def stream_model_view(name: str, learner: StreamLearner) -> dict[str, Any]:
 def stream_view(session: StreamSession) -> dict[str, Any]:
     """Say what became of a stream so far."""
     history = session.history
-    sizes = [float(matrix.weight.detach().norm()) for matrix in session.learner.matrices]
     return {
         "seed": session.seed,
         "task_length": session.task_length,
@@ -57,13 +56,7 @@ def stream_view(session: StreamSession) -> dict[str, Any]:
         },
         "norm": _rounded(session.norm),
         "is_dead": session.is_dead,
-        "layers": [
-            {
-                **matrix_view(layer.change, layer.rates, layer.kept),
-                "moved": round(float(layer.change.norm()) / size, DIGITS),
-            }
-            for layer, size in zip(session.layers, sizes, strict=True)
-        ],
+        "layers": layers_view(session.learner, session.layers),
     }
 
 

@@ -1,6 +1,7 @@
 """What the page is told, as JSON values."""
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 from jaxtyping import Float
@@ -11,6 +12,7 @@ from srwm.nn import SelfReferentialLinear
 
 from .drawing import Look
 from .learner import DrawingAnswer, DrawingLearner, Moment
+from .matrix_steps import MatrixStep, MatrixWatcher
 from .requests import MAX_NAME, MAX_PICTURE_BYTES, encode_pixels
 from .session import MAX_EXAMPLES, Session
 
@@ -64,6 +66,17 @@ def session_view(session: Session) -> dict[str, Any]:
 def moment_view(moment: Moment) -> list[dict[str, Any]]:
     """Show each layer: the change of its matrices in bytes from -127 to 127 for -peak to peak, and its rates."""
     return [matrix_view(layer.change, layer.rates, layer.kept) for layer in moment.layers]
+
+
+def layers_view(watcher: MatrixWatcher, steps: Sequence[MatrixStep]) -> list[dict[str, Any]]:
+    """Show what a step did to the matrices of each layer, and by which share of its size each has moved."""
+    return [
+        {
+            **matrix_view(step.change, step.rates, step.kept),
+            "moved": round(float(step.change.norm()) / float(matrix.weight.detach().norm()), DIGITS),
+        }
+        for step, matrix in zip(steps, watcher.matrices, strict=True)
+    ]
 
 
 def layer_view(matrix: SelfReferentialLinear) -> dict[str, Any]:

@@ -5,21 +5,15 @@ from typing import Any
 
 import srwm
 from srwm.errors import InputError
-from srwm.fewshot import load_model
-from srwm.fewshot.loading import KIND as FEW_SHOT
-from srwm.rl.loading import KIND as REINFORCEMENT_LEARNING
-from srwm.rl.loading import load_agent
+from srwm.experiments import experiment_in
 from srwm.runs.atomic import failures_as_sentences, write_atomically
 from srwm.runs.json_objects import json_bytes
-from srwm.runs.model_files import kind_of
-from srwm.sequential import load_stream_model
-from srwm.sequential.loading import KIND as SEQUENTIAL
 
 from .card import card_section
 from .check import Difference, largest_difference
 from .formats import FORMATS, FileFormat, Format
 from .program import trace
-from .steps import Step, step_of
+from .steps import Exported, Step, step_of
 
 __all__ = ["check_free", "load_step", "write_folder"]
 
@@ -36,13 +30,11 @@ def load_step(path: Path) -> tuple[Step, str]:
     Raises:
         InputError: if there is no such model, or its files are broken.
     """
-    kind = kind_of(path)
-    if kind == FEW_SHOT:
-        return step_of(load_model(path)), kind
-    if kind == SEQUENTIAL:
-        return step_of(load_stream_model(path)), kind
-    if kind == REINFORCEMENT_LEARNING:
-        return step_of(load_agent(path)[0]), kind
+    experiment = experiment_in(path)
+    if experiment is not None:
+        model, _ = experiment.load(path)
+        if isinstance(model, Exported):
+            return step_of(model), experiment.name
     raise InputError(f"{path} holds no model that can be exported")
 
 

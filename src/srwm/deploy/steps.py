@@ -6,21 +6,34 @@ model that it was made of stays as it is.
 
 import copy
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from srwm.fewshot import FewShotModel
+from srwm.nn import SequenceModel, SequenceState
 from srwm.rl.agent import Agent
 from srwm.rl.procgen import ACTIONS, FRAME_SHAPE, NUM_ACTIONS
 from srwm.sequential import StreamModel
 
 from .slots import Named, Slot, StateSlots
 
-__all__ = ["AgentStep", "FewShotStep", "Outcome", "SourcedStreamStep", "Step", "StreamStep", "needs_source", "step_of"]
+__all__ = [
+    "AgentStep",
+    "Exported",
+    "FewShotStep",
+    "Outcome",
+    "SourcedStreamStep",
+    "Step",
+    "StreamStep",
+    "SymbolModel",
+    "SymbolStep",
+    "needs_source",
+    "step_of",
+]
 
-_Model = TypeVar("_Model", bound=nn.Module)
+_Model = TypeVar("_Model")
 Outcome = tuple[Tensor | Named, ...]
 """What comes out of a step: `*answers, state`."""
 _PIXELS = "pixels, 0 to 255, [channels, height, width]"
@@ -171,6 +184,50 @@ class SourcedStreamStep(StreamStep):
         return *super().examples(batch_size, generator), source
 
 
+@runtime_checkable
+class SymbolModel(Protocol):
+    """A model that reads a sequence of symbols, and answers at every place, such as those of languages."""
+
+    symbols: tuple[str, ...]
+    """What the symbols 0, 1, ... are called."""
+    num_classes: int
+    """Answers to choose from."""
+    sequence: SequenceModel
+    """What follows the state."""
+
+    def __call__(self, symbols: Tensor, state: SequenceState | None = None) -> tuple[Tensor, SequenceState]:
+        """Read symbols [b, t]; give scores [b, t, classes], and the state to go on with."""
+        ...
+
+
+class SymbolStep(Step):
+    """Reads the next symbol of a sequence, and answers."""
+
+    def __init__(self, model: SymbolModel) -> None:
+        model = _own(model)
+        symbol = torch.zeros(1, 1, dtype=torch.int64)
+        with torch.no_grad():
+            before = model(symbol)[1]
+            after = model(symbol, before)[1]
+        super().__init__(
+            StateSlots(before, after),
+            [Slot("symbol", torch.int64, (), f"what comes next in the sequence, 0 to {len(model.symbols) - 1}")],
+            [Slot("probabilities", torch.float32, (model.num_classes,), "of the answers at this place")],
+            "It reads the next symbol of a sequence, and answers.",
+            {"symbols": list(model.symbols), "answers": model.num_classes},
+        )
+        self.model = model
+
+    def forward(self, symbol: Tensor, state: Named) -> Outcome:
+        """Read and answer."""
+        scores, new = self.model(symbol[:, None], self.slots.state(state, symbol.shape[0]))
+        return scores[:, 0].softmax(dim=-1), self.slots.named(new)
+
+    def examples(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Draw symbols."""
+        return (torch.randint(len(self.model.symbols), (batch_size,), generator=generator),)
+
+
 class AgentStep(Step):
     """Policy and value for a frame and the reward that came with it."""
 
@@ -212,7 +269,11 @@ class AgentStep(Step):
         return frame, reward, torch.rand(batch_size, generator=generator) < 0.3
 
 
-def step_of(model: FewShotModel | StreamModel | Agent) -> Step:
+Exported = FewShotModel | StreamModel | Agent | SymbolModel
+"""Models that have a step."""
+
+
+def step_of(model: Exported) -> Step:
     """Make the step of a model; the model stays as it is.
 
     Example:
@@ -227,6 +288,8 @@ def step_of(model: FewShotModel | StreamModel | Agent) -> Step:
         return FewShotStep(model)
     if isinstance(model, Agent):
         return AgentStep(model)
+    if isinstance(model, SymbolModel):
+        return SymbolStep(model)
     return SourcedStreamStep(model) if needs_source(model) else StreamStep(model)
 
 
@@ -237,7 +300,10 @@ def needs_source(model: StreamModel) -> bool:
 
 def _own(model: _Model) -> _Model:
     """A copy that answers and does not train, in the one dtype and on the one device that files are written for."""
-    return copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
+    own = copy.deepcopy(model)
+    assert isinstance(own, nn.Module)
+    own.to("cpu", torch.float32).eval().requires_grad_(False)
+    return own
 
 
 def _beside(rows: Tensor, like: Tensor) -> Tensor:

@@ -11,9 +11,11 @@ from srwm.nn import FastMatrix, FastStep
 from srwm.sequential import StreamModel
 
 from .slots import Named, Slot
-from .steps import FewShotStep, Outcome, SourcedStreamStep, Step, StreamStep, needs_source
+from .steps import FewShotStep, Outcome, SourcedStreamStep, Step, StreamStep, SymbolModel, SymbolStep, needs_source
 
 __all__ = ["watched_step_of"]
+
+_Model = FewShotModel | StreamModel | SymbolModel
 
 
 class WatchedFewShotStep(FewShotStep):
@@ -65,7 +67,21 @@ class WatchedSourcedStreamStep(_WatchedStream, SourcedStreamStep):
     """The same for one that has to know the source."""
 
 
-def watched_step_of(model: FewShotModel | StreamModel) -> Step:
+class WatchedSymbolStep(SymbolStep):
+    """The step of a model that reads symbols, watched."""
+
+    def __init__(self, model: SymbolModel) -> None:
+        super().__init__(model)
+        self.outputs = (*self.outputs, *_watched_slots(self.model))
+
+    def forward(self, symbol: Tensor, state: Named) -> Outcome:
+        """Read and answer."""
+        with last_steps(self.model.sequence) as steps:
+            *answers, new = super().forward(symbol, state)
+        return *answers, *_watched(self.model, steps), new
+
+
+def watched_step_of(model: _Model) -> Step:
     """Make the step of a model with more outputs, for a page that shows what the model does to itself.
 
     For the self-referential matrix number i, from 0, they are `change.i`, how far it is from its initial value after
@@ -74,14 +90,16 @@ def watched_step_of(model: FewShotModel | StreamModel) -> Step:
     """
     if isinstance(model, FewShotModel):
         return WatchedFewShotStep(model)
+    if isinstance(model, SymbolModel):
+        return WatchedSymbolStep(model)
     return WatchedSourcedStreamStep(model) if needs_source(model) else WatchedStreamStep(model)
 
 
-def _matrices(model: FewShotModel | StreamModel) -> list[FastMatrix]:
+def _matrices(model: _Model) -> list[FastMatrix]:
     return [each for each in find_matrices(model.sequence) if each.kind == "self_referential"]
 
 
-def _watched_slots(model: FewShotModel | StreamModel) -> Sequence[Slot]:
+def _watched_slots(model: _Model) -> Sequence[Slot]:
     slots = []
     for i, each in enumerate(_matrices(model)):
         heads = each.num_heads
@@ -96,7 +114,7 @@ def _watched_slots(model: FewShotModel | StreamModel) -> Sequence[Slot]:
     return slots
 
 
-def _watched(model: FewShotModel | StreamModel, steps: Mapping[str, FastStep]) -> list[Tensor]:
+def _watched(model: _Model, steps: Mapping[str, FastStep]) -> list[Tensor]:
     """What `_watched_slots` names."""
     seen: list[Tensor] = []
     for each in _matrices(model):

@@ -55,7 +55,7 @@ class Languages(Experiment):
     def card_text(self, config: LanguagesConfig, result: Mapping[str, Any]) -> CardText:
         rows = {"task": f"{config.task.name}, trained on lengths {config.task.shortest} to {config.task.longest}"}
         for each in read_evaluation(result["test"]).by_length:
-            rows[f"right at every position, length {each.lengths}"] = (
+            rows[f"test sequences right at every position, length {each.lengths}"] = (
                 f"{each.whole:.2%} of {each.sequences:,} sequences"
             )
         about = "A network that reads a sequence of symbols and answers at every position."

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from srwm.nn import SequenceModel, SequenceState
 
 from .config import LanguagesConfig
-from .registry import sizes
+from .registry import alphabet
 
 
 class StateTracker(nn.Module):
@@ -18,6 +18,8 @@ class StateTracker(nn.Module):
 
     Attributes:
         config: the recipe.
+        symbols: what the symbols 0, 1, ... are called; their numbers for a task in a file.
+        num_classes: answers to choose from.
         sequence: one-hot symbols to scores, under the contract of `srwm.nn`.
 
     Raises:
@@ -35,10 +37,10 @@ class StateTracker(nn.Module):
     def __init__(self, config: LanguagesConfig) -> None:
         super().__init__()
         self.config = config
-        self.num_symbols, self.num_classes = sizes(config.task)
+        self.symbols, self.num_classes = alphabet(config.task)
         model = config.model
         self.sequence = SequenceModel(
-            self.num_symbols,
+            len(self.symbols),
             self.num_classes,
             memory=model.memory,
             hidden_size=model.hidden_size,
@@ -62,7 +64,7 @@ class StateTracker(nn.Module):
             Scores (logits) of the answers at each position, and the state after the last.
         """
         # PyTorch's own one-hot would wait for the device to look at the numbers.
-        names = torch.arange(self.num_symbols, device=symbols.device)
+        names = torch.arange(len(self.symbols), device=symbols.device)
         one_hot = (symbols[..., None] == names).to(next(self.parameters()).dtype)
         scores, state = self.sequence(one_hot, state)
         return scores, state

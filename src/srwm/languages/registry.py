@@ -62,13 +62,13 @@ def find_task(config: TaskConfig, *, test: bool = False) -> Task:
     return make(int(found[2]))
 
 
-def sizes(config: TaskConfig) -> tuple[int, int]:
-    """The number of symbols and of answers, which the network must know; no file is read for it.
+def alphabet(config: TaskConfig) -> tuple[tuple[str, ...], int]:
+    """The names of the symbols and the number of answers, which the network must know; no file is read for it.
 
     Raises:
         InputError: if there is no such task.
     """
     if config.num_symbols is not None and config.num_classes is not None:
-        return config.num_symbols, config.num_classes
+        return tuple(map(str, range(config.num_symbols))), config.num_classes
     task = find_task(config)
-    return len(task.symbols), task.num_classes
+    return task.symbols, task.num_classes

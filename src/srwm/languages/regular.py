@@ -16,7 +16,15 @@ def parity() -> Task:
         bits = draw_symbols(keys, 2, longest)
         return bits, bits.cumsum(dim=-1) % 2
 
-    return Task("parity", "is the number of ones so far odd?", ("0", "1"), 2, draw)
+    return Task(
+        "parity",
+        "is the number of ones so far odd?",
+        ("0", "1"),
+        2,
+        draw,
+        transitions=((0, 1), (1, 0)),
+        answers=("even", "odd"),
+    )
 
 
 def repetition(name: str, word: str) -> Task:
@@ -50,7 +58,8 @@ def sum_modulo(modulus: int) -> Task:
         return numbers, numbers.cumsum(dim=-1) % modulus
 
     names = tuple(str(number) for number in range(modulus))
-    return Task(f"sum-mod-{modulus}", f"the sum so far modulo {modulus}", names, modulus, draw)
+    sums = tuple(tuple((i + j) % modulus for j in range(modulus)) for i in range(modulus))
+    return Task(f"sum-mod-{modulus}", f"the sum so far modulo {modulus}", names, modulus, draw, transitions=sums)
 
 
 def group_product(name: str, table: Integers) -> Task:
@@ -73,7 +82,8 @@ def group_product(name: str, table: Integers) -> Task:
         return elements, scan(lambda first, then: of[first * size + then], elements, dim=-1)
 
     title = f"the product so far in a group of {size} elements"
-    return Task(name, title, tuple(str(element) for element in range(size)), size, draw)
+    rows = tuple(map(tuple, table.tolist()))
+    return Task(name, title, tuple(str(element) for element in range(size)), size, draw, transitions=rows)
 
 
 def cups(number: int) -> Task:
@@ -96,7 +106,10 @@ def cups(number: int) -> Task:
         return symbols, now[..., 0]
 
     names = tuple(f"{i + 1}-{j + 1}" for i, j in swaps)
-    return Task(f"cups-{number}", f"{number} cups change places: which one is the ball under?", names, number, draw)
+    title = f"{number} cups change places: which one is the ball under?"
+    places = tuple(map(tuple, moves.T.tolist()))
+    numbers = tuple(str(i + 1) for i in range(number))
+    return Task(f"cups-{number}", title, names, number, draw, transitions=places, answers=numbers)
 
 
 def scan(combine: Callable[[Tensor, Tensor], Tensor], elements: Tensor, *, dim: int) -> Tensor:

@@ -53,6 +53,11 @@ class Task:
     """Draws sequences, each a function of its key and its length alone."""
     multiple: int = 1
     """Only lengths that are multiples of this have sequences."""
+    transitions: tuple[tuple[int, ...], ...] | None = None
+    """`transitions[answer][symbol]` is the next answer, where it follows from the one before, with 0 before the first
+    symbol; None where it takes more to know it."""
+    answers: tuple[str, ...] = ()
+    """What the answers 0, 1, ... are called; empty for their numbers."""
 
 
 class Sequences(NamedTuple):

@@ -120,7 +120,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         self._check_state(state, x)
         is_new = state is None
         if state is None:
-            state = self.initial_memory(len(x), x.device, state_dtype(x, self.weight))
+            state = self.initial_memory(x.shape[0], x.device, state_dtype(x, self.weight))
         change, snapshot, steps = state
         if x.shape[1] == 0:
             return x, state
@@ -226,7 +226,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
 
     def heads_call(self, x: Tensor, state: TitansState | None, reset: Tensor | None, after: TitansState) -> FastCall:
         """Say what was fed to the memory: inputs, read queries, and where chunks begin (1, else 0)."""
-        start = self.initial_memory(len(x), x.device, state_dtype(x, self.weight)) if state is None else state
+        start = self.initial_memory(x.shape[0], x.device, state_dtype(x, self.weight)) if state is None else state
         heads = x.unflatten(-1, (self.num_heads, self.head_dim))
         begins, _steps = self._chunks(start.steps, x.shape[1], reset)
         inputs = (heads, self._queries(x), begins[..., None].expand(heads.shape[:3]).to(x.dtype))
@@ -257,7 +257,7 @@ class SelfModifyingTitans(ResidualLayer[TitansState]):
         check_state_type(state, TitansState)
         if state is None:
             return
-        shape = (len(x), *self.weight.shape)
+        shape = (x.shape[0], *self.weight.shape)
         check_state_part("state.change", state.change, shape, "[b, h, d, m]", x)
         check_state_part("state.snapshot", state.snapshot, shape, "[b, h, d, m]", x)
 

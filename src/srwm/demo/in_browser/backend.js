@@ -9,11 +9,13 @@ import { about, Network } from "./network.js";
 import { readPictureFile } from "./picture_file.js";
 import { drawStrokes } from "./strokes.js";
 import { Taught } from "./taught.js";
+import { Tracking } from "./tracking.js";
 
 const NAME = "here"; // There is one session of a kind, and it is this window's.
 
 const teaching = about().then(({ teach }) => ({ about: teach, network: Network.load("teach.bin", teach.io) }));
 const streaming = about().then(({ stream }) => stream && { about: stream, network: once(() => Network.load("stream.bin", stream.io)) });
+const tracked = about().then(({ tracking }) => tracking && { about: tracking, networks: tracking.networks.map(({ file, io }) => once(() => Network.load(file, io))) });
 
 const shapeOf = ({ model }) => ({ channels: model.channels, size: model.image_size });
 
@@ -39,6 +41,7 @@ function session(make, open) {
 export const loaded = teaching.then(({ network }) => network);
 export const model = async () => (await teaching).about.model;
 export const streamModel = async () => (await streaming)?.about.model ?? null;
+export const trackingModel = async () => (await tracked)?.about.model ?? null;
 
 export const drawings = session(
   async () => {
@@ -54,6 +57,14 @@ export const streams = session(
     return new Life(about, network);
   },
   (life, { seed }) => life.reset({ seed }),
+);
+
+export const trackings = session(
+  async () => {
+    const { about, networks } = await tracked;
+    return new Tracking(about, networks);
+  },
+  (tracking) => tracking.reset(),
 );
 
 // Made-up characters, two drawings each: one to teach, one to ask about.

@@ -37,6 +37,8 @@ export const drawings = sessions("/api/sessions");
 export const samples = (number) => get(`/api/samples/${number}`);
 export const streamModel = async () => (await get("/api/stream")).stream;
 export const streams = sessions("/api/stream/sessions");
+export const trackingModel = async () => (await get("/api/tracking")).tracking;
+export const trackings = sessions("/api/tracking/sessions");
 
 export const readPicture = (file, ink) =>
   answerOf(fetch(`/api/pictures?ink=${ink}`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file }));

@@ -148,6 +148,41 @@ export class NormChart extends Chart {
   }
 }
 
+// Accuracy along a sequence, of several networks.
+export class LengthChart extends Chart {
+  #names;
+  #chance;
+  #trained;
+
+  // names: of the networks; trained: the longest length of their training.
+  constructor(root, { names, chance, trained }) {
+    super(root);
+    this.#names = names;
+    this.#chance = chance;
+    this.#trained = trained;
+  }
+
+  // bins: stretches of the sequence: places, and right answers of each network; steps: places in all.
+  show(bins, steps) {
+    const told = this.#names.map((name, i) => `${name} ${few(joined(bins, TOGETHER)).map((bin) => percent(bin[1 + i] / bin[0])).join(", ")}`);
+    const label = steps ? `Right along ${steps} symbols, from first to last: ${told.join("; ")}.` : "Nothing read yet.";
+    this.set(label, (box) => {
+      const longest = Math.max(steps, 2 * this.#trained);
+      const x = (place) => box.left + (place / longest) * box.width;
+      const parts = [...axes(box, this.#chance), line(x(this.#trained), box.top, x(this.#trained), box.bottom, "change")];
+      parts.push(text(x(this.#trained), box.bottom + 14, `trained up to ${this.#trained}`, "start"));
+      const stretches = together(joined(bins, TOGETHER));
+      // The last one is drawn first: the first is what it is about.
+      for (let i = this.#names.length - 1; i >= 0; i--) {
+        const curve = overTime(box, stretches, longest, (bin) => yOf(box, bin[1 + i] / bin[0]));
+        if (curve.length) parts.push(path([[x(0), curve[0][1]], ...curve], `curve network-${i}`));
+      }
+      parts.push(text(box.right, box.bottom + 14, longest.toLocaleString("en"), "end"));
+      return parts;
+    });
+  }
+}
+
 // Points at the ends of the stretches of a life.
 function overTime(box, bins, steps, y) {
   let lived = 0;
@@ -161,7 +196,17 @@ function overTime(box, bins, steps, y) {
 function together(bins) {
   const [before, last] = bins.slice(-2);
   if (!last || last[0] >= before[0] / 2) return bins;
-  return [...bins.slice(0, -2), before.map((value, i) => (i < 2 ? value + last[i] : last[i]))];
+  return [...bins.slice(0, -2), before.map((value, i) => value + last[i])];
+}
+
+// Stretches of at least so many places, but for the last.
+function joined(bins, least) {
+  const made = [];
+  for (const bin of bins) {
+    if (!made.length || made.at(-1)[0] >= least) made.push(bin);
+    else made.push(made.pop().map((value, i) => value + bin[i]));
+  }
+  return made;
 }
 
 function few(bins) {
@@ -186,8 +231,8 @@ function yOf(box, share) {
   return box.bottom - share * box.height;
 }
 
-function path(points) {
-  return make("path", { d: points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""), class: "curve" });
+function path(points, className = "curve") {
+  return make("path", { d: points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""), class: className });
 }
 
 function line(x1, y1, x2, y2, className) {

@@ -1,7 +1,7 @@
 // Goes on by itself, at a chosen speed, until it is paused.
 
 export const SPEEDS = [
-  { name: "1 image a second", perSecond: 1 },
+  { name: "1 a second", perSecond: 1 },
   { name: "3 a second", perSecond: 3 },
   { name: "10 a second", perSecond: 10 },
   { name: "100 a second", perSecond: 100 },

@@ -6,18 +6,15 @@ import { Matrices } from "./matrices.js";
 import { say } from "./message.js";
 import { Now, deathOf, verdictOf } from "./now.js";
 import { Player, SPEEDS } from "./player.js";
-import { GONE } from "./refusal.js";
+import { WindowSession } from "./window_session.js";
 
-const KEY = "stream"; // Where the window keeps the name of its session.
 const find = (selector) => document.querySelector(selector);
 const someSeed = () => Math.floor(1e4 * Math.random());
 const percent = (right, all) => (all ? `${Math.round((100 * right) / all)}%` : "–");
 
 export class StreamPage {
   #model;
-  #session = null;
-  #view = null;
-  #last = Promise.resolve(); // Requests go one after the other, so that what is shown is never older than what was.
+  #session;
   #player;
   #now;
   #matrices;
@@ -38,6 +35,11 @@ export class StreamPage {
       life: new LifeChart(find("#life-chart"), { chance }),
       norm: new NormChart(find("#norm-chart")),
     };
+    this.#session = new WindowSession(streams, {
+      key: "stream",
+      opening: () => ({ seed: this.#view?.seed ?? someSeed() }),
+      onView: (view) => this.#show(view),
+    });
     this.#player = new Player({
       step: (count) => this.#live(count),
       most: model.limits.steps,
@@ -64,16 +66,12 @@ export class StreamPage {
     document.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  // The tab is shown: go on with the session of this window, if there is one still.
-  enter() {
-    this.#last = this.#last.then(() => this.#view || this.#safely(() => this.#begin()));
+  get #view() {
+    return this.#session.view;
   }
 
-  async #begin() {
-    const known = sessionStorage.getItem(KEY);
-    if (known) await this.#find(known);
-    if (!this.#session) await this.#open(someSeed());
-    document.body.dataset.streamReady = "true";
+  enter() {
+    this.#session.enter();
   }
 
   // Another tab is shown: nobody sees what would be computed.
@@ -81,35 +79,8 @@ export class StreamPage {
     this.#player.pause();
   }
 
-  async #find(known) {
-    try {
-      const view = await streams.show(known);
-      this.#session = known;
-      this.#show(view);
-    } catch (error) {
-      // A server that is busy has the session still.
-      if (error.status !== GONE) throw error;
-      sessionStorage.removeItem(KEY);
-    }
-  }
-
-  async #open(seed) {
-    const view = await streams.open({ seed });
-    sessionStorage.setItem(KEY, view.session);
-    this.#session = view.session;
-    this.#show(view);
-  }
-
-  // Ask the back end to change the stream; say whether that went well.
-  #change(verb, body = {}) {
-    const done = this.#last.then(() =>
-      this.#safely(async () => {
-        if (!this.#session) await this.#open(this.#view?.seed ?? someSeed());
-        this.#show(await streams.ask(this.#session, verb, body));
-      }),
-    );
-    this.#last = done;
-    return done;
+  #change(verb, body) {
+    return this.#session.ask(verb, body);
   }
 
   // Show more images; say whether there can be others after them.
@@ -139,7 +110,6 @@ export class StreamPage {
   }
 
   #show(view) {
-    this.#view = view;
     const { bins, steps } = view;
     this.#now.show(view);
     find("#lived").textContent = steps.toLocaleString("en");
@@ -165,7 +135,7 @@ export class StreamPage {
   #showPlaying(isPlaying) {
     find("#play").textContent = isPlaying ? "Pause" : "Play";
     find("#play").setAttribute("aria-pressed", isPlaying);
-    if (!isPlaying) this.#last.then(() => this.#speakScore());
+    if (!isPlaying) this.#session.idle().then(() => this.#speakScore());
   }
 
   #speakScore() {
@@ -190,21 +160,5 @@ export class StreamPage {
     else if (event.key === "R") this.#beginAnew();
     else return;
     event.preventDefault();
-  }
-
-  // Do something, and say whether that went well; if not, say why.
-  async #safely(action) {
-    try {
-      await action();
-      return true;
-    } catch (error) {
-      say(error.message);
-      // The server was started anew, or had too many sessions.
-      if (error.status === GONE && this.#session) {
-        this.#session = null;
-        await this.#safely(() => this.#open(this.#view.seed));
-      }
-      return false;
-    }
   }
 }

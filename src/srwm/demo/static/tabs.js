@@ -1,22 +1,28 @@
-// The tabs of the page. The second one is there only if the back end has a model of streams.
+// The tabs of the page. Those beside the first one are there only if the back end has a model for them.
 
-import { streamModel } from "./backend.js";
+import { streamModel, trackingModel } from "./backend.js";
 import { sayForGood } from "./message.js";
 import { StreamPage } from "./stream.js";
+import { TrackingPage } from "./tracking.js";
 
-const NAMES = ["teach", "stream"];
+const FIRST = "teach";
 const find = (selector) => document.querySelector(selector);
 
 class Tabs {
-  #stream;
+  #names;
+  #make;
+  #made = {};
 
-  constructor(stream) {
-    this.#stream = stream;
+  // make: makes the page of each tab beside the first, when somebody first looks at it.
+  constructor(make) {
+    this.#make = make;
+    this.#names = [FIRST, ...Object.keys(make)];
     find("#tabs").hidden = false;
     find("#tabs").setAttribute("role", "tablist");
     find("#tabs").setAttribute("aria-label", "What to do");
-    for (const name of NAMES) {
+    for (const name of this.#names) {
       const tab = find(`#tab-${name}`);
+      tab.hidden = false;
       tab.setAttribute("role", "tab");
       tab.setAttribute("aria-controls", name);
       find(`#${name}`).setAttribute("role", "tabpanel");
@@ -31,33 +37,36 @@ class Tabs {
 
   // Show the tab that the address names.
   #show() {
-    const current = NAMES.find((name) => location.hash === `#/${name}`) ?? NAMES[0];
+    const current = this.#names.find((name) => location.hash === `#/${name}`) ?? FIRST;
     for (const element of document.querySelectorAll("[data-tab]")) element.hidden = element.dataset.tab !== current;
-    for (const name of NAMES) {
+    for (const name of this.#names) {
       find(`#tab-${name}`).setAttribute("aria-selected", name === current);
       find(`#tab-${name}`).tabIndex = name === current ? 0 : -1;
     }
-    if (current === "stream") this.#stream.enter();
-    else this.#stream.leave();
+    for (const [name, page] of Object.entries(this.#made)) if (name !== current) page.leave();
+    if (current !== FIRST) (this.#made[current] ??= this.#make[current]()).enter();
   }
 
   #key(event) {
-    const at = NAMES.indexOf(event.target.id.slice("tab-".length));
-    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: NAMES.length - 1 }[event.key];
+    const names = this.#names;
+    const at = names.indexOf(event.target.id.slice("tab-".length));
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: names.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    const tab = find(`#tab-${NAMES[(to + NAMES.length) % NAMES.length]}`);
+    const tab = find(`#tab-${names[(to + names.length) % names.length]}`);
     tab.focus();
     tab.click();
   }
 }
 
 try {
-  const stream = await streamModel();
-  if (stream) {
-    find("main").append(find("#stream-panel").content.cloneNode(true));
-    new Tabs(new StreamPage(stream));
-  }
+  const [stream, tracking] = await Promise.all([streamModel(), trackingModel()]);
+  const make = {
+    ...(stream && { stream: () => new StreamPage(stream) }),
+    ...(tracking && { tracking: () => new TrackingPage(tracking) }),
+  };
+  for (const name of Object.keys(make)) find("main").append(find(`#${name}-panel`).content.cloneNode(true));
+  if (Object.keys(make).length) new Tabs(make);
 } catch (error) {
   sayForGood(error.message);
 }
