@@ -20,7 +20,9 @@ from .tiny import bank, config, model
 
 def by_hand(one, images, tasks, sequences, seed=0):
     """Accuracy of each sequence on task i after task j, one sequence and one query at a time."""
-    drawn = draw_sequences(images, torch.tensor(0), tasks, batch_size=sequences, order="fixed", seed=seed, number=TEST)
+    drawn = draw_sequences(
+        images, torch.tensor(0), tasks, batch_size=sequences, order="fixed", seed=seed, rng_stream=TEST
+    )
     found = torch.zeros(sequences, tasks.tasks, tasks.tasks)
     for row in range(sequences):
         state = None

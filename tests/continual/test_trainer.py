@@ -24,7 +24,7 @@ def sequences(one, step=0):
         config.tasks,
         batch_size=config.train.batch_size,
         seed=config.seed,
-        number=TRAINING,
+        rng_stream=TRAINING,
     )
 
 
