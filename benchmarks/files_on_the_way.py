@@ -2,8 +2,8 @@
 
 A trace notes every file in which a function of the package runs; what runs while a module is imported is not counted.
 One training step goes from the drawing of its data to new weights, on the CPU: of few-shot learning, of streams, and of
-games (where ProcGen is there, else it is left out). Then the whole of `srwm train strokes-1shot` with one step, from
-the command line to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
+games (where ProcGen is there, else it is left out). Then `srwm train strokes-1shot` from the command line to the end of
+its first step, and the whole of it with one step, to `result.json`. `docs/howto/follow-a-step.md` is the map of them.
 
     python benchmarks/files_on_the_way.py            # the numbers
     python benchmarks/files_on_the_way.py --list     # and the files
@@ -19,6 +19,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -107,11 +108,32 @@ def step_of(trainer: Any, step: int) -> set[str]:
 def whole_command() -> set[str]:
     """The files of a training with one step, its validation, checkpoint and test."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        words = ["train", "strokes-1shot", "--device", "cpu", "--out", f"{folder}/run"]
+        words = ["train", "strokes-1shot", "--device", "cpu", *(word for each in SMALL for word in ("--set", each))]
         # Once before, so that all is imported.
-        cli.main([*words[:-1], f"{folder}/warm", *(word for each in SMALL for word in ("--set", each))])
+        cli.main([*words, "--out", f"{folder}/warm"])
         with traced() as found:
-            cli.main([*words, *(word for each in SMALL for word in ("--set", each))])
+            cli.main([*words, "--out", f"{folder}/run"])
+    return found
+
+
+def up_to_the_first_step() -> set[str]:
+    """The files of the same command from the command line to the end of its first step."""
+
+    class FirstStepDoneError(Exception):
+        pass
+
+    found: set[str] = set()
+
+    def step(self: few_shot.FewShotTrainer, number: int) -> None:
+        train_step(self, number)
+        raise FirstStepDoneError
+
+    train_step = few_shot.FewShotTrainer.train_step
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(few_shot.FewShotTrainer, "train_step", step):
+        words = ["train", "strokes-1shot", "--device", "cpu", *(word for each in SMALL for word in ("--set", each))]
+        for name in ("warm", "run"):
+            with contextlib.suppress(FirstStepDoneError), traced() as found:
+                cli.main([*words, "--out", f"{folder}/{name}"])
     return found
 
 
@@ -124,6 +146,7 @@ def main() -> None:
         ("a step of few-shot training", few_shot_step),
         ("a step of training on streams", stream_step),
         ("an iteration of training on games", game_step),
+        ("srwm train strokes-1shot up to the end of its first step", up_to_the_first_step),
         ("the whole of srwm train strokes-1shot", whole_command),
     ):
         try:

@@ -58,7 +58,7 @@ def find_recipe_by_name(name: str) -> tuple[Experiment, Recipe]:
         InputError: if there is no such recipe, with the nearest one.
     """
     path, _, own = name.partition("/")
-    if is_import_name(path):
+    if name not in all_recipes() and is_import_name(path):
         experiment = named_experiment(path)
         own = own or (next(iter(experiment.recipes)) if len(experiment.recipes) == 1 else own)
         return experiment, find_recipe(own, experiment.recipes)

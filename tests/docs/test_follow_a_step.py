@@ -42,6 +42,12 @@ def test_a_step_of_few_shot_training_passes_through_few_files():
     assert len(listed("A step of few-shot training")) <= 45
 
 
+@pytest.mark.usefixtures("as_installed")
+def test_the_page_says_how_many_files_lie_between_the_command_and_the_end_of_the_first_step(traces):
+    (said,) = re.findall(r"(\d+) files from the\s+command to the end of the first step", PAGE)
+    assert len(traces["up_to_the_first_step"]()) == int(said) <= 68
+
+
 def test_every_file_of_the_page_is_there():
     for file in re.findall(r"`([\w/]+\.py)`", PAGE):
         assert (ROOT / "src" / "srwm" / file).is_file() or file.startswith("benchmarks/"), file

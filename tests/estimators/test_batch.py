@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import cross_val_score
@@ -13,6 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from srwm.data.strokes import draw_strokes
 from srwm.errors import InputError
 from srwm.estimators import InContextClassifier
+from srwm.runs.config import to_json
+from srwm.runs.model_files import write_model
+from srwm.tabular import TabularModel
+from tabular.tiny import config
 
 FAILS: dict[str, str] = {}
 """scikit-learn's checks that do not apply, and why: none."""
@@ -141,3 +146,29 @@ def test_a_model_that_is_not_there_or_of_another_kind_is_refused(name):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(InputError, match=name):
         InContextClassifier(model=name).fit(X, y)
+
+
+def test_a_model_that_was_trained_anew_is_loaded_anew_and_what_the_old_one_learnt_is_refused(tmp_path):
+    X, y = load_iris(return_X_y=True)
+
+    def write(seed):
+        torch.manual_seed(seed)
+        recipe = config(prior={"most_classes": 3})
+        model = TabularModel(recipe)
+        write_model(model, tmp_path, kind="tabular", config=to_json(recipe), half=False, measured={}, card="")
+
+    def fitted():
+        return InContextClassifier(str(tmp_path), members=1).fit(X[::3], y[::3])
+
+    write(0)
+    old = fitted()
+    before = old.predict_proba(X)
+    write(1)
+    assert not np.allclose(fitted().predict_proba(X), before)
+    with pytest.raises(ValueError, match="has other weights than those that learnt these examples; fit again"):
+        old.predict_proba(X)
+    with pytest.raises(ValueError, match="fit again"):
+        old.partial_fit(X[:3], y[:3])
+    write(0)
+    assert np.array_equal(old.predict_proba(X), before)
+    assert np.array_equal(old.set_params(members=1).fit(X[::3], y[::3]).predict_proba(X), before)

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from srwm.errors import InputError
 from srwm.fewshot import BootstrapConfig, FewShotTrainer, train_run
 from srwm.fewshot.bootstrap import Labelled, bootstrapped_loss, divergence, state_distance
-from srwm.fewshot.training_run import loop_options
+from srwm.fewshot.trainer import loop_options
 from srwm.nn import find_memory, memory_names
 from srwm.runs.metrics import read_metrics
 from srwm.supervised.network import to_unit

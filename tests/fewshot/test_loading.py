@@ -14,7 +14,7 @@ from runs.looping import run_loop
 from srwm.errors import InputError
 from srwm.fewshot import export_model, load_model, shipped_models
 from srwm.fewshot.experiment import FEW_SHOT, FewShotEvaluateOptions
-from srwm.fewshot.training_run import loop_options
+from srwm.fewshot.trainer import loop_options
 from srwm.runs import shipped
 from srwm.runs.training import open_run
 

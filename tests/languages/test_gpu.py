@@ -106,7 +106,7 @@ def test_the_rate_of_each_step_is_that_of_the_recipe():
     for step in range(10):
         one.train_step(step)
         wanted = one.config.optimizer.rate(step, 10)
-        assert abs(float(one.optimizer.param_groups[0]["lr"]) - wanted) < 1e-9
+        assert abs(float(one.optimizer.adam.param_groups[0]["lr"]) - wanted) < 1e-9
 
 
 def test_the_test_is_that_of_the_cpu():

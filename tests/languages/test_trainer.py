@@ -56,7 +56,7 @@ def test_the_gradient_is_that_of_the_mean_loss():
     scores = other.model(batch.symbols)[0]
     F.cross_entropy(scores.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED).backward()
     torch.nn.utils.clip_grad_norm_(other.model.parameters(), 1.0)
-    one.optimizer.step = lambda: None
+    one.optimizer.adam.step = lambda: None
     one.train_step(0)
     for (name, found), (_, wanted) in zip(one.model.named_parameters(), other.model.named_parameters(), strict=True):
         assert torch.allclose(found.grad, wanted.grad, atol=1e-6), name
@@ -67,7 +67,7 @@ def rates_of(**options):
     rates = []
     for step in range(9):
         one.train_step(step)
-        rates.append(one.optimizer.param_groups[0]["lr"])
+        rates.append(one.optimizer.adam.param_groups[0]["lr"])
     return rates
 
 
@@ -87,7 +87,9 @@ def test_gradients_are_clipped_only_where_the_recipe_says_so():
     def norm_after(clip):
         one = trainer(optimizer={"clip_norm": clip})
         seen = []
-        one.optimizer.step = lambda: seen.extend(p.grad.norm() for p in one.model.parameters() if p.grad is not None)
+        one.optimizer.adam.step = lambda: seen.extend(
+            p.grad.norm() for p in one.model.parameters() if p.grad is not None
+        )
         one.train_step(0)
         return float(torch.stack(seen).norm()), one.metrics()["train/gradient_norm"]
 
@@ -170,13 +172,13 @@ def test_sequences_depend_on_the_seed_and_the_step_alone():
 def test_the_mean_gradient_of_two_processes_is_that_of_one(parts, monkeypatch):
     def gradients(processes=None):
         one = LanguagesTrainer(config(optimizer={"clip_norm": None}, **parts), CPU, processes)
-        one.optimizer.step = lambda: None
+        one.optimizer.adam.step = lambda: None
         one.train_step(0)
         return {name: parameter.grad for name, parameter in one.model.named_parameters()}
 
     whole = gradients()
     # Nobody else is there to exchange with; the mean is taken here.
-    monkeypatch.setattr("srwm.languages.trainer.average_gradients", lambda parameters, processes: None)
+    monkeypatch.setattr("srwm.runs.adam.average_gradients", lambda parameters, processes: None)
     first, second = (gradients(Processes(rank, 2)) for rank in range(2))
     for name, gradient in whole.items():
         assert torch.allclose((first[name] + second[name]) / 2, gradient, atol=1e-6), name

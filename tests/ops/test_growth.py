@@ -131,12 +131,12 @@ def test_with_and_without_a_loss_of_the_end_state_the_outputs_count_once(operato
     assert_agree(problem, found, expected, "float64")
 
 
-def saved_of(problem: Problem) -> tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]:
+def saved_of(problem: Problem, backend: str = "cpu") -> tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]:
     """The vectors that the forward pass keeps, the stored matrices, and the jumps."""
     library = {"self_referential": self_referential_library, "delta_rule": delta_rule_library}[problem.operator]
     options = tuple(problem.options.values())
     inputs = problem.inputs.values()
-    _, _, *vectors, checkpoints, jumps = library.forward(*inputs, problem.reset, *options, True, "cpu")
+    _, _, *vectors, checkpoints, jumps = library.forward(*inputs, problem.reset, *options, True, backend)
     kept = vectors if problem.operator == "self_referential" else [*vectors, *problem.timed.values()]
     return kept, checkpoints, jumps
 
@@ -161,13 +161,77 @@ def test_a_matrix_that_decays_like_that_of_a_new_layer_has_no_jumps(d):
     assert (jumps == -1).all()
 
 
-def test_a_step_that_keeps_nothing_is_a_jump():
-    problem = make("gated delta_rule", 1, 20, 1, 3)
-    for step in (0, 7, 19):
-        decay = torch.ones(1, 20, 1, dtype=torch.float64)
-        decay[:, step] = 0.0
-        _, _, jumps = saved_of(problem.but(decay=decay))
-        assert jumps.flatten().tolist() == [step]
+# One program for a head, and several, which have to agree on what they note.
+@pytest.mark.parametrize(("d", "out"), [(3, 5), (20, 70)])
+def test_no_kernel_notes_a_jump_where_there_is_none(operator, kernel, d, out, monkeypatch):
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    torch.use_deterministic_algorithms(True)  # Fills every new empty tensor with what would be taken for jumps.
+    try:
+        _, _, jumps = saved_of(make(operator, 2, 3, 1, d, out), kernel)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert (jumps == -1).all()
+
+
+@pytest.mark.parametrize("step", [0, 3, 7])
+def test_a_step_that_keeps_nothing_is_a_jump(kernel, step):
+    problem = make("gated delta_rule", 1, 8, 1, 3)
+    decay = torch.ones(1, 8, 1, dtype=torch.float64)
+    decay[:, step] = 0.0
+    _, _, jumps = saved_of(problem.but(decay=decay), kernel)
+    assert jumps.flatten().tolist() == [step]
+
+
+# More columns than a vector of the CPU holds; in float64 that is eight.
+@pytest.mark.parametrize("operator", ["delta_rule", "gated delta_rule"])
+@pytest.mark.parametrize("column", range(11))
+def test_a_value_that_is_too_large_in_any_one_column_is_a_jump(operator, kernel, column):
+    problem = make(operator, 1, 3, 1, 3, 11)
+    v = problem.tensors["v"].clone()
+    v[:, 1, :, column] = 1e6
+    _, _, jumps = saved_of(problem.but(v=v), kernel)
+    assert jumps.item() == 1
+
+
+@pytest.mark.parametrize("column", range(11))
+def test_growth_of_any_one_output_is_a_jump(column):
+    problem = growing_outputs(1e9, 1, 40, 1, 11)
+    others = [each for each in range(11) if each != column]
+    weight = problem.tensors["weight"].clone()
+    weight[..., others] = 0.0
+    _, _, jumps = saved_of(problem.but(weight=weight))
+    assert jumps.item() >= 0
+    weight[..., column] = 0.0
+    _, _, jumps = saved_of(problem.but(weight=weight))
+    assert jumps.item() == -1
+
+
+# The outputs, of which there are three, and the columns of queries, keys, rates and gates.
+@pytest.mark.parametrize("column", range(3 + 2 * 4 + 4 + 2))
+def test_what_any_one_column_has_to_itself_again_once_its_change_is_forgotten_is_a_jump(kernel, column):
+    problem = make("gated self_referential", 1, 3, 1, 4, 3)
+    state = torch.zeros_like(problem.tensors["state"])
+    _, _, jumps = saved_of(problem.but(state=state), kernel)
+    assert jumps.item() == -1
+    # The whole matrix is far smaller there than either part of it.
+    state[..., column] = (1e-6 - 1) * problem.tensors["weight"][..., column]
+    _, _, jumps = saved_of(problem.but(state=state), kernel)
+    assert jumps.item() >= 0
+
+
+# One program for a head, and one for the core and several for the outputs.
+@pytest.mark.usefixtures("short_intervals")
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("gates", [1, 2])
+@pytest.mark.parametrize(("d", "out"), [(4, 3), (20, 70)])
+def test_gradients_agree_where_changes_that_are_forgotten_make_jumps(kernel, d, out, gates, reset):
+    problem = make("self_referential", 1, 7, 1, d, out, gates=gates)
+    problem = problem.but(state=(1e-6 - 1) * problem.tensors["weight"][None])
+    if reset:
+        problem = problem.with_reset(torch.arange(7)[None] == 3)
+    _, _, jumps = saved_of(problem, kernel)
+    assert (jumps[..., 0] >= 0).all()
+    assert_agree(problem, solve(problem, kernel), solve(problem, "reference"), "float64")
 
 
 def test_what_overflows_later_does_not_spoil_earlier_gradients():

@@ -18,8 +18,8 @@ def state_of(rows):
     return SequenceState((torch.as_tensor(rows, dtype=torch.float32),))
 
 
-def make(schedule=SCHEDULE, *, overlap=False):
-    buffer = RolloutBuffer(schedule, 1, state_of([[0, 0]]), CPU, overlap=overlap)
+def make(schedule=SCHEDULE, *, phases_ahead=0):
+    buffer = RolloutBuffer(schedule, 1, state_of([[0, 0]]), CPU, phases_ahead=phases_ahead)
     observe(buffer, 0)
     return buffer
 
@@ -56,7 +56,7 @@ def test_an_unroll_is_its_last_steps_wherever_the_ring_stands(end):
 
 
 def test_unrolls_of_one_batch_may_end_at_different_times():
-    buffer = make(overlap=True)
+    buffer = make(phases_ahead=1)
     play(buffer, 6)
     unrolls = buffer.unrolls(torch.tensor([2, 0]), torch.tensor([5, 6]))
     assert unrolls.rewards[:, 0].tolist() == [12.0, 20.0]
@@ -74,7 +74,7 @@ def test_the_state_is_the_one_at_the_beginning_of_the_unroll():
 @pytest.mark.parametrize("groups", [1, 3])
 def test_with_overlap_unrolls_stay_while_the_next_phase_is_played(groups):
     schedule = RolloutSchedule(num_envs=NUM_ENVS, actors=1, batch_size=1, unroll_length=STEPS, groups=groups)
-    buffer = make(schedule, overlap=True)
+    buffer = make(schedule, phases_ahead=1)
     phase = 2 * groups  # whatever phase, so long as unrolls have ended with it
     group = schedule.group_envs(phase % groups)
     buffer.begin_unrolls(schedule.end(phase) - STEPS, group, state_of([[7, 7]] * (group.stop - group.start)))
@@ -118,8 +118,8 @@ def test_tensors_of_another_number_of_environments_are_refused():
         make().load_tensors(ALL, saved)
 
 
-@pytest.mark.parametrize(("overlap", "steps"), [(False, 1 + STEPS), (True, 1 + STEPS + 2)])
-def test_no_frame_lies_in_it_twice(overlap, steps):
-    # The steps of an unroll, the frame after them, and with overlap those of the longest phase, of 1, 1 and 2 steps.
-    tensors = make(overlap=overlap)._observations
+@pytest.mark.parametrize(("phases_ahead", "steps"), [(0, 1 + STEPS), (1, 1 + STEPS + 2), (2, 1 + STEPS + 4)])
+def test_no_frame_lies_in_it_twice(phases_ahead, steps):
+    # The steps of an unroll, the frame after them, and those of the phases ahead, the longest of which has 2.
+    tensors = make(phases_ahead=phases_ahead)._observations
     assert tensors["frames"].shape[:2] == (steps, NUM_ENVS)

@@ -1,5 +1,7 @@
 """Staggered rollouts: the unrolls of one group of environments end with each phase, and are learnt from at once."""
 
+import functools
+
 import pytest
 import torch
 
@@ -111,7 +113,7 @@ def test_learning_may_be_as_late_as_the_end_of_the_next_phase(groups, monkeypatc
 
     def learn_all():
         while waiting:
-            learn(waiting.pop())
+            learn(waiting.pop(0))
 
     monkeypatch.setattr(late, "_learn", waiting.append)
     monkeypatch.setattr(late, "_wait_for_updates", learn_all)
@@ -133,6 +135,54 @@ def test_the_policy_lag_is_less_than_where_all_unrolls_end_together():
     # Three updates an iteration. Together: a lag of 0 to 2 updates, and of one iteration more with overlap. Staggered:
     # an unroll lasts three phases, so 0 to 2 as well, and one phase more.
     assert lags == {(1, False): 1.0, (1, True): 4.0, (3, False): 1.0, (3, True): 2.0}
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_with_a_deeper_pipeline_updates_may_be_as_late_as_the_end_of_the_phase_after_the_next(groups, monkeypatch):
+    """A stand-in for a GPU's stream: its work is done no sooner than somebody waits for it."""
+    config = config_of(rollout_groups=groups, pipeline_depth=2)
+    usual, late = make_trainer(config), make_trainer(config)
+    queue = []
+    learn, publish = late._learn, late._publish
+
+    def work(until):
+        for each in queue[:until]:
+            each()
+        del queue[:until]
+
+    def wait_for_policy():
+        published = [place for place, each in enumerate(queue) if each == publish]
+        work(published[-1] + 1 if published else 0)
+        depths.append(len(queue))
+
+    depths = []
+    monkeypatch.setattr(late, "_learn", lambda phase: queue.append(functools.partial(learn, phase)))
+    monkeypatch.setattr(late, "_publish", lambda: queue.append(publish))
+    monkeypatch.setattr(late, "_wait_for_policy", wait_for_policy)
+    monkeypatch.setattr(late, "_wait_for_updates", lambda: work(len(queue)))
+    for step in range(6):
+        usual.train_step(step)
+        late.train_step(step)
+    assert max(depths) == 1  # the next phase began before the updates from one were done
+    assert_equal(usual.tensors(), late.tensors())
+
+
+@pytest.mark.parametrize("stop", [1, 3, 4, 5])
+def test_resuming_with_a_deeper_pipeline_is_bit_exact(stop):
+    config = config_of(pipeline_depth=2)
+    saved = resume_after_stop(lambda: make_trainer(config), stop=stop, iterations=7)
+    assert ("policy" in saved) == (stop != 4)
+
+
+def test_a_deeper_pipeline_has_a_policy_lag_of_one_phase_more():
+    lags = []
+    for depth in (1, 2):
+        trainer = make_trainer(config_of(pipeline_depth=depth, checkpoint_every=100))
+        for step in range(4):
+            trainer.train_step(step)
+            numbers = trainer.metrics()
+        lags.append(numbers["train/policy_lag"])
+    assert lags == [2.0, 3.0]
 
 
 @pytest.mark.parametrize("overlap", [True, False])

@@ -13,7 +13,7 @@ from fewshot import tiny as few_shot
 from mutations import mutations
 from srwm.errors import InputError, RunError
 from srwm.fewshot import FewShotConfig, export_model, load_model
-from srwm.fewshot.training_run import loop_options
+from srwm.fewshot.trainer import loop_options
 from srwm.runs import checkpoint as checkpoint_module
 from srwm.runs.checkpoint import best_checkpoint, checkpoint_folders, latest_checkpoint, load_checkpoint
 from srwm.runs.config import from_json

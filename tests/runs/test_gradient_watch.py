@@ -125,7 +125,8 @@ def test_in_a_cuda_graph_the_first_bad_step_is_found():
     model = make_model(device="cuda")
     watch = GradientWatch(model.named_parameters(), "cuda")
     step, loss = torch.zeros((), dtype=torch.int64, device="cuda"), torch.ones((), device="cuda")
-    optimizer = torch.optim.Adam(model.parameters(), fused=True, lr=torch.tensor(0.1, device="cuda"))
+    rate = torch.tensor(0.1, device="cuda")
+    optimizer = torch.optim.Adam(model.parameters(), fused=True, capturable=True, lr=rate)
 
     def do_step():
         optimizer.found_inf = watch.observe(step, loss)

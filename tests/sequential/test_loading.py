@@ -11,7 +11,7 @@ from srwm.errors import InputError
 from srwm.runs.model_files import kind_of
 from srwm.runs.training import open_run
 from srwm.sequential import export_stream_model, load_stream_model
-from srwm.sequential.training_run import loop_options
+from srwm.sequential.trainer import loop_options
 
 from .tiny import SIZE, model, trainer
 

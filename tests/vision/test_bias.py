@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from srwm.vision import _bias_triton
-from srwm.vision.bias import add_bias, bias_relu, fused_add_bias, fused_bias_relu
+from srwm.vision.bias import add_bias, add_bias_relu, bias_relu, fused_add_bias, fused_add_bias_relu, fused_bias_relu
 
 SIZES = [(2, 16, 8, 8), (1, 3, 7, 5), (3, 32, 1, 2)]
 
@@ -34,6 +34,18 @@ def test_the_residual_sum_and_its_gradients_are_those_of_pytorch(size, function)
     torch.testing.assert_close(y, wanted)
     found = torch.autograd.grad(y, (x, skip, bias), dy)
     torch.testing.assert_close(found, torch.autograd.grad(wanted, (x, skip, bias), dy))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("function", [add_bias_relu, fused_add_bias_relu])
+def test_the_residual_sum_comes_with_its_relu_and_their_gradients_are_joined(size, function):
+    x, skip, bias, dy = tensors(size)
+    wanted = x + skip + bias[:, None, None]
+    both = function(x, skip, bias)
+    torch.testing.assert_close(both, (wanted, wanted.relu()))
+    gradients = (dy, torch.randn(size))
+    found = torch.autograd.grad(both, (x, skip, bias), gradients)
+    torch.testing.assert_close(found, torch.autograd.grad((wanted, wanted.relu()), (x, skip, bias), gradients))
 
 
 def test_several_programs_add_up_all_pixels(monkeypatch):

@@ -1,4 +1,7 @@
-"""The fused kernels on a GPU; runs under pytest, and where there is none as `python tests/vision/test_gpu.py`."""
+"""The fused kernels on a GPU; runs under pytest, and where there is none as `python tests/vision/test_gpu.py`.
+
+With names of tests behind it, only those.
+"""
 
 import sys
 from pathlib import Path
@@ -13,8 +16,9 @@ except ImportError:  # The machine with the GPU may have little more than torch 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from srwm.vision import Conv4, InstanceNorm, instance_norm_pool_relu, norm_pool_relu
+from srwm.vision import Conv4, Impala, InstanceNorm, instance_norm_pool_relu, norm_pool_relu
 from srwm.vision.bias import add_bias, bias_relu
+from srwm.vision.frames import to_images
 from vision.norms import by_pytorch, images, make_norm, outcome
 
 pytestmark = pytest.mark.gpu if pytest else None
@@ -171,8 +175,32 @@ def gradients_of(function, inputs, dy):
     return [y.detach(), *torch.autograd.grad(y, inputs, dy)]
 
 
+def test_frames_become_the_numbers_of_pytorch():
+    frames = torch.arange(3 * 64 * 64 * 3, device=DEVICE).remainder(256).to(torch.uint8).reshape(3, 64, 64, 3)
+    for dtype in (torch.float32, torch.bfloat16):
+        images = to_images(frames, dtype)
+        assert images.is_contiguous(memory_format=torch.channels_last)
+        assert torch.equal(images[:, :3], frames.permute(0, 3, 1, 2).to(dtype) / 255)
+        assert not images[:, 3:].any()
+
+
+def test_impala_and_its_gradients_are_those_of_the_cpu():
+    torch.manual_seed(0)
+    network, frames = Impala(), torch.rand(5, 3, 64, 64)
+    found = []
+    for device, dtype in (("cpu", torch.float64), (DEVICE, torch.float32)):
+        network = network.to(device, dtype)
+        features = network(frames.to(device, dtype))
+        gradients = torch.autograd.grad(features.square().sum(), list(network.parameters()))
+        found.append([part.double().cpu() for part in (features, *gradients)])
+    for expected, came in zip(*found, strict=True):
+        # A pixel that float32 finds to be the greatest of its window, and float64 does not, has another gradient.
+        distance = (came - expected).square().mean().sqrt() / expected.square().mean().sqrt()
+        assert distance < 5e-3, f"{tuple(came.shape)}: {distance:.2e}"
+
+
 if __name__ == "__main__":
     for name, test in list(globals().items()):
-        if name.startswith("test_"):
+        if name.startswith("test_") and (not sys.argv[1:] or name in sys.argv[1:]):
             test()
             sys.stdout.write(f"pass {name}\n")

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from srwm.vision.max_pool import fused_max_pool_bias, max_pool_bias
+from srwm.vision.max_pool import fused_max_pool_bias, fused_max_pool_bias_relu, max_pool_bias, max_pool_bias_relu
 
 SIZES = [(2, 16, 8, 8), (1, 3, 7, 5), (3, 32, 1, 2), (2, 5, 9, 6)]
 
@@ -22,6 +22,18 @@ def test_maxima_and_gradients_are_those_of_pytorch(size, function):
     y = function(x, bias)
     torch.testing.assert_close(y, wanted)
     torch.testing.assert_close(torch.autograd.grad(y, (x, bias), dy), gradients)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("function", [max_pool_bias_relu, fused_max_pool_bias_relu])
+def test_maxima_come_with_their_relu_and_the_gradients_are_joined(size, function):
+    x, bias = torch.randn(size, requires_grad=True), torch.randn(size[1], requires_grad=True)
+    wanted = torch_pool(x, bias)
+    gradients = (torch.randn_like(wanted), torch.randn_like(wanted))
+    expected = torch.autograd.grad((wanted, wanted.relu()), (x, bias), gradients)
+    both = function(x, bias)
+    torch.testing.assert_close(both, (wanted, wanted.relu()))
+    torch.testing.assert_close(torch.autograd.grad(both, (x, bias), gradients), expected)
 
 
 def test_of_equal_pixels_the_first_gets_the_gradient():

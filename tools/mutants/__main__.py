@@ -59,6 +59,17 @@ class Row(NamedTuple):
         return 100 * self.killed / counted if counted else 100.0
 
 
+class _Passed(NamedTuple):
+    """The tests of a room, run where nothing is wrong."""
+
+    files: list[str]
+    """The quickest first."""
+    seconds: float
+    """Of all of them."""
+    each: dict[str, float]
+    """Of each test."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run mutants and print a table; 1 if too many survive somewhere."""
     options = _parser().parse_args(arguments)
@@ -77,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: list[Result] = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         places = [Place(ROOT, Path(scratch) / f"copy-{i}") for i in range(options.jobs)]
-        passed: dict[tuple[str, ...], tuple[list[str], float]] = {}
+        passed: dict[tuple[str, ...], _Passed] = {}
         for room in rooms:
             row, ran = _run_room(room, aside, known, options, places, passed)
             rows.append(row)
@@ -142,7 +153,7 @@ def _run_room(
     known: dict[str, Result],
     options: argparse.Namespace,
     places: Sequence[Place],
-    passed: dict[tuple[str, ...], tuple[list[str], float]],
+    passed: dict[tuple[str, ...], _Passed],
 ) -> tuple[Row, list[Result]]:
     """Run the tests of a room on its code as it is, then on the mutants of which nothing is known.
 
@@ -170,10 +181,11 @@ def _run_room(
         asked = (*_selection(room), *room.tests)
         if asked not in passed:
             passed[asked] = _tests_on_the_code_as_it_is(room, places[0])
-        tests, seconds = passed[asked]
+        tests, seconds, each = passed[asked]
         print(f"{room.name}: its tests pass in {seconds:.0f} s", file=sys.stderr, flush=True)
+        limit = 20 + 3 * seconds
         trials = [
-            Trial(mutant.name, source, mutant.source, _stages(room, source, tests), 20 + 3 * seconds, room.compiled_in)
+            Trial(mutant.name, source, mutant.source, _stages(room, source, tests), limit, room.compiled_in, each)
             for source, mutant in left
         ]
         for result in run(trials, places):
@@ -210,18 +222,24 @@ def _subject(source: str) -> str:
     return path.parent.name if in_operator or path.stem == "__init__" else path.stem.lstrip("_")
 
 
-def _tests_on_the_code_as_it_is(room: Room, place: Place) -> tuple[list[str], float]:
-    """Run the tests of a room where nothing is wrong: its files, the quickest first, and how long all take."""
+def _tests_on_the_code_as_it_is(room: Room, place: Place) -> _Passed:
+    """Run the tests of a room where nothing is wrong."""
     report, source = place.root / "as-it-is.xml", room.sources[0]
     stages = ((f"--junitxml={report}", *_selection(room), *room.tests),)
     (result,) = run([Trial("as it is", source, (ROOT / source).read_bytes(), stages, 3600)], [place])
     if result.outcome != "survived":
         output = (place.root / "output.txt").read_text(encoding="utf-8", errors="replace")
         raise SystemExit(f"{output}\nthe tests of {room.name} fail on the code as it is")
-    seconds: defaultdict[str, float] = defaultdict(float)
+    files: defaultdict[str, float] = defaultdict(float)
+    each: defaultdict[str, float] = defaultdict(float)
     for case in ElementTree.parse(report).iter("testcase"):
-        seconds[case.attrib["classname"].replace(".", "/") + ".py"] += float(case.attrib["time"])
-    return sorted(room.tests, key=lambda test: seconds[test]), result.seconds
+        file, seconds = case.attrib["classname"].replace(".", "/") + ".py", float(case.attrib["time"])
+        files[file] += seconds
+        each[f"{file}::{case.attrib['name']}"] += seconds
+    empty = [test for test in room.tests if test not in files]
+    if empty:
+        raise SystemExit(f"{room.name} asks for {', '.join(empty)}, of which it selects no test")
+    return _Passed(sorted(room.tests, key=lambda test: files[test]), result.seconds, dict(each))
 
 
 def table(rows: Sequence[Row]) -> list[str]:

@@ -13,9 +13,10 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 COPIED = ("src", "tests", "pyproject.toml")
 MEMORY_BYTES = 24 << 30
@@ -40,6 +41,8 @@ class Trial(NamedTuple):
     """For each stage; what takes longer hangs."""
     compiled_in: str | None = None
     """A folder whose loops numba compiles anew for each trial: it does not see changes in other files than a loop's."""
+    seconds: Mapping[str, float] = MappingProxyType({})
+    """How long each test takes; the quickest runs first, and one that is not named here at once."""
 
 
 class Result(NamedTuple):
@@ -66,6 +69,16 @@ def import_what_is_slow() -> None:
     assert "srwm" not in sys.modules
 
 
+class _QuickestFirst:
+    """A plugin of pytest: a mutant that many tests would notice costs no more than the quickest of them."""
+
+    def __init__(self, seconds: Mapping[str, float]) -> None:
+        self.seconds = seconds
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items.sort(key=lambda item: self.seconds.get(item.nodeid, 0.0))
+
+
 class Place:
     """A copy of the repository, in which one trial at a time takes place."""
 
@@ -88,14 +101,14 @@ class Place:
             for index in (self.root / compiled_in).rglob("*.nbi"):
                 index.unlink()
 
-    def start(self, arguments: Sequence[str]) -> int:
+    def start(self, arguments: Sequence[str], seconds: Mapping[str, float]) -> int:
         """Start pytest in a process of its own group; its number."""
         process = os.fork()
         if process == 0:
             # Nothing of this process may go on in the child, whatever happens there.
             status = 70
             try:
-                status = self._run(arguments)
+                status = self._run(arguments, seconds)
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -106,7 +119,7 @@ class Place:
             os.setpgid(process, process)
         return process
 
-    def _run(self, arguments: Sequence[str]) -> int:
+    def _run(self, arguments: Sequence[str], seconds: Mapping[str, float]) -> int:
         import pytest
 
         os.setpgid(0, 0)
@@ -127,7 +140,7 @@ class Place:
         options = ["-q", "-x", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={self.root / 'tmp'}"]
         # That of pytest's plugins which were imported above.
         options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
-        return int(pytest.main([*options, *arguments]))
+        return int(pytest.main([*options, *arguments], [_QuickestFirst(seconds)]))
 
 
 def run(trials: Sequence[Trial], places: Sequence[Place]) -> Iterator[Result]:
@@ -167,7 +180,7 @@ class _Running:
         self._next()
 
     def _next(self) -> None:
-        self.process = self.place.start(self.stages.popleft())
+        self.process = self.place.start(self.stages.popleft(), self.trial.seconds)
         self.deadline = time.monotonic() + self.trial.timeout_s
 
     def outcome(self) -> str | None:

@@ -7,8 +7,7 @@ import torch
 from srwm.continual.bank import TaskBank
 from srwm.continual.config import ContinualConfig, TasksConfig
 from srwm.continual.recipes import RECIPES
-from srwm.continual.trainer import ContinualTrainer
-from srwm.continual.training_run import loop_options
+from srwm.continual.trainer import ContinualTrainer, loop_options
 from srwm.supervised.bank import source_names
 
 from ._training import TrainingBench, random_sets

@@ -8,8 +8,7 @@ from srwm.data.sources import SOURCES
 from srwm.errors import InputError
 from srwm.fewshot.config import FewShotConfig, FewShotTaskConfig
 from srwm.fewshot.recipes import RECIPES
-from srwm.fewshot.trainer import FewShotTrainer
-from srwm.fewshot.training_run import loop_options
+from srwm.fewshot.trainer import FewShotTrainer, loop_options
 
 from ._training import TrainingBench, random_sets
 

@@ -7,8 +7,7 @@ import torch
 from srwm.sequential.bank import Bank, distinct_sources, set_names
 from srwm.sequential.config import SequentialConfig, StreamConfig
 from srwm.sequential.recipes import RECIPES
-from srwm.sequential.trainer import SequentialTrainer
-from srwm.sequential.training_run import loop_options
+from srwm.sequential.trainer import SequentialTrainer, loop_options
 
 from ._training import TrainingBench, random_sets
 

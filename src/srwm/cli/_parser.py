@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **kwargs: Any) -> None:
         self._known_words: list[str] = []
         self._commands: list[str] = []
-        self._later: Callable[[], None] | None = None
+        self._later: Callable[[Parser], None] | None = None
         super().__init__(**kwargs, allow_abbrev=False)
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
@@ -32,21 +32,33 @@ class Parser(argparse.ArgumentParser):
         self._known_words += [*action.option_strings, *(str(choice) for choice in action.choices or ())]
         return action
 
-    def add_command(self, commands: "Commands[Parser]", name: str, text: str) -> "Parser":
-        """Add a sub-command whose help line is `text`."""
+    def add_command(
+        self, commands: "Commands[Parser]", name: str, text: str, add: Callable[["Parser"], None] | None = None
+    ) -> "Parser":
+        """Add a sub-command.
+
+        Args:
+            commands: where.
+            name: of the command.
+            text: its line in the help.
+            add: adds what it takes, once it is chosen.
+        """
         self._commands.append(name)
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(parser=command)
+        command._later = add
         return command
 
-    def add_later(self, add: Callable[[], None]) -> None:
-        """Leave it until this command is chosen to add what takes long to find out."""
-        self._later = add
-
-    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+    def complete(self) -> None:
+        """Add what the command takes, unless that was done before."""
         later, self._later = self._later, None
         if later is not None:
-            later()
+            later(self)
+        if self.epilog:
+            self.formatter_class = argparse.RawDescriptionHelpFormatter
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        self.complete()
         return super().parse_known_args(*args, **kwargs)
 
     def unknown_option(self, words: Sequence[str]) -> NoReturn:

@@ -7,9 +7,8 @@ from pathlib import Path
 from ._parser import Commands, Parser
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command and its subjects."""
-    bench = parser.add_command(commands, "bench", "Time parts of the library on this machine.")
+def add(bench: Parser) -> None:
+    """Add its subjects."""
     subjects = bench.add_subparsers(title="subjects", metavar="SUBJECT")
     ops = _subject(
         bench, subjects, "ops", "Time the operators against the reference, and against fla where installed.", _bench_ops

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 _SPLITS = ("train", "validation", "test")
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command and its verbs."""
-    data = parser.add_command(commands, "data", "List, fetch, import, check and show images and games to learn from.")
+def add(data: Parser) -> None:
+    """Add its verbs."""
     verbs = data.add_subparsers(title="verbs", metavar="VERB")
 
     listing = _verb(data, verbs, "list", "List the sources of images, and the games, and say which are there.")

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 from typing import TYPE_CHECKING
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Parser
 
 if TYPE_CHECKING:
     from srwm.sequential import StreamModel
@@ -29,11 +29,9 @@ TRACKING = ("parity-srwm", "parity-deltanet")
 """The models of parity that come with srwm."""
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    demo = parser.add_command(commands, "demo", "Teach a network your own drawings, and watch it rewrite itself.")
+def add(demo: Parser) -> None:
+    """Add its options."""
     demo.epilog = _EPILOG
-    demo.formatter_class = argparse.RawDescriptionHelpFormatter
     demo.add_argument(
         "model",
         nargs="?",

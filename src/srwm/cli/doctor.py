@@ -2,14 +2,11 @@
 
 import argparse
 
-from ._parser import EXIT_FAILED, EXIT_OK, Commands, Parser
+from ._parser import EXIT_FAILED, EXIT_OK, Parser
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    doctor = parser.add_command(
-        commands, "doctor", "Show versions and devices, and check every backend that can run here."
-    )
+def add(doctor: Parser) -> None:
+    """Add its options."""
     doctor.add_argument("--json", action="store_true", help="print JSON instead of tables")
     doctor.set_defaults(run=_doctor)
 

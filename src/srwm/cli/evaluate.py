@@ -4,14 +4,11 @@ import argparse
 from pathlib import Path
 
 from ._own_options import add_own_options, read_own_options
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Parser
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    evaluate = parser.add_command(
-        commands, "evaluate", "Test a trained model, as the paper does, on classes or levels it has never seen."
-    )
+def add(evaluate: Parser) -> None:
+    """Add its options."""
     evaluate.add_argument(
         "model", metavar="MODEL", help="a model that comes with srwm, the folder of a run, or hf:owner/name"
     )
@@ -36,7 +33,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
         "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
     )
     evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    evaluate.add_later(lambda: _add_own_options(evaluate))
+    _add_own_options(evaluate)
     evaluate.set_defaults(run=_evaluate)
 
 

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser, printable
+from ._parser import EXIT_OK, Parser, printable
 
 _LICENCE = "Apache-2.0"
 _EPILOG = """\
@@ -31,13 +31,9 @@ examples:
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    export = parser.add_command(
-        commands, "export", "Write a run's best model to a folder of its own: for srwm, torch.export or ONNX."
-    )
+def add(export: Parser) -> None:
+    """Add its options."""
     export.epilog = _EPILOG
-    export.formatter_class = argparse.RawDescriptionHelpFormatter
     export.add_argument(
         "run_folder",
         type=Path,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from srwm.errors import InputError
 
 from ._own_options import add_own_options, read_own_options
-from ._parser import EXIT_OK, Commands, Parser, printable
+from ._parser import EXIT_OK, Parser, printable
 
 if TYPE_CHECKING:
     from srwm.inspect.inspected import Inspected
@@ -32,11 +32,9 @@ What happens is recorded step by step, for every layer and head, and drawn:
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    inspect = parser.add_command(commands, "inspect", "Watch a trained model rewrite its own weights, and draw it.")
+def add(inspect: Parser) -> None:
+    """Add its options."""
     inspect.epilog = _EPILOG
-    inspect.formatter_class = argparse.RawDescriptionHelpFormatter
     inspect.add_argument(
         "model", metavar="MODEL", help="a model that comes with srwm, the folder of a run, or hf:owner/name"
     )
@@ -68,7 +66,7 @@ def add(parser: Parser, commands: "Commands[Parser]") -> None:
     inspect.add_argument(
         "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
     )
-    inspect.add_later(lambda: _add_own_options(inspect))
+    _add_own_options(inspect)
     inspect.set_defaults(run=_inspect)
 
 

@@ -4,14 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Parser
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    models = parser.add_command(
-        commands, "models", "List the trained models that come with srwm: what each is good for, and how to load it."
-    )
+def add(models: Parser) -> None:
+    """Add its options."""
     models.add_argument("--json", action="store_true", help="print JSON instead of a table")
     models.set_defaults(run=_models)
 

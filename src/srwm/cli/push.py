@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Parser
 
 _EPILOG = """\
 Needs `pip install 'srwm[hub]'` and a token that may write: `hf auth login`, or the variable HF_TOKEN. Written are
@@ -18,11 +18,9 @@ examples:
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    push = parser.add_command(commands, "push", "Write a run's best model to a repository of the Hugging Face Hub.")
+def add(push: Parser) -> None:
+    """Add its options."""
     push.epilog = _EPILOG
-    push.formatter_class = argparse.RawDescriptionHelpFormatter
     push.add_argument(
         "run_folder",
         type=Path,

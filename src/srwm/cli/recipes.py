@@ -2,12 +2,11 @@
 
 import argparse
 
-from ._parser import EXIT_OK, Commands, Parser
+from ._parser import EXIT_OK, Parser
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    recipes = parser.add_command(commands, "recipes", "List the recipes, or everything that one of them sets.")
+def add(recipes: Parser) -> None:
+    """Add its options."""
     recipes.add_argument("recipe", nargs="?", metavar="RECIPE", help="show its values, each with what it means")
     recipes.add_argument("--json", action="store_true", help="print JSON instead of tables")
     recipes.set_defaults(run=_recipes)

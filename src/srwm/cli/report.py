@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ._parser import EXIT_OK, Commands, Parser, printable
+from ._parser import EXIT_OK, Parser, printable
 
 _EPILOG = """\
 One HTML file that needs no network: figures beside the paper's, curves, the pictures of `srwm inspect` where there are
@@ -14,11 +14,9 @@ some, and how to repeat each run. Several runs become a comparison; those of one
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    report = parser.add_command(commands, "report", "Write the results of runs, beside the paper, as one HTML page.")
+def add(report: Parser) -> None:
+    """Add its options."""
     report.epilog = _EPILOG
-    report.formatter_class = argparse.RawDescriptionHelpFormatter
     report.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")
     report.add_argument(
         "--out", type=Path, metavar="FILE", help="the page (default: report.html, in the run's folder if it is one)"

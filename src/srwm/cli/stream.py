@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Commands, Parser
+from ._parser import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Parser
 
 if TYPE_CHECKING:
     import torch
@@ -65,13 +65,9 @@ Exit status: 0 all answered, 1 some lines could not be, 2 wrong usage (or --stri
 _LONGEST_POLL_S = 86_400
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    stream = parser.add_command(
-        commands, "stream", "Answer images as they come, and learn from their labels on the way."
-    )
+def add(stream: Parser) -> None:
+    """Add its options."""
     stream.epilog = _EPILOG
-    stream.formatter_class = argparse.RawDescriptionHelpFormatter
     stream.add_argument(
         "model", metavar="MODEL", help="a run on streams or on tasks, an exported model of one, or hf:owner/name"
     )

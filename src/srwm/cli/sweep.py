@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from srwm.errors import InputError
 
-from ._parser import Commands, Parser
+from ._parser import Parser
 
 if TYPE_CHECKING:
     from srwm.sweep import Plan
@@ -25,11 +25,9 @@ OUT/report.json hold the mean, deviation and range over the seeds, and each run 
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    sweep = parser.add_command(commands, "sweep", "Run a grid of recipes, settings and seeds, and report on all.")
+def add(sweep: Parser) -> None:
+    """Add its options."""
     sweep.epilog = _EPILOG
-    sweep.formatter_class = argparse.RawDescriptionHelpFormatter
     sweep.add_argument(
         "recipes", nargs="*", metavar="RECIPE", help="see `srwm recipes`; none with --resume: as planned before"
     )

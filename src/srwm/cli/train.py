@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ._parser import EXIT_INTERRUPTED, EXIT_OK, Commands, Parser
+from ._parser import EXIT_INTERRUPTED, EXIT_OK, Parser
 
 _EPILOG = """\
 A run is a folder: config.json (the whole recipe), metrics.jsonl, checkpoints, and result.json once it has ended. Ctrl-C
@@ -20,11 +20,9 @@ saves and stops; --resume goes on, with the same result to the last bit. On seve
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    train = parser.add_command(commands, "train", "Train a recipe, and test what came of it.")
+def add(train: Parser) -> None:
+    """Add its options."""
     train.epilog = _EPILOG
-    train.formatter_class = argparse.RawDescriptionHelpFormatter
     train.add_argument("recipe", metavar="RECIPE", help="see `srwm recipes`")
     train.add_argument(
         "--set",

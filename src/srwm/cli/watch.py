@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._parser import EXIT_INTERRUPTED, EXIT_OK, Commands, Parser, printable
+from ._parser import EXIT_INTERRUPTED, EXIT_OK, Parser, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,13 +28,9 @@ Exit status: 0 all went well, 1 the video could not be written, 2 wrong usage, 1
 """
 
 
-def add(parser: Parser, commands: "Commands[Parser]") -> None:
-    """Add the command."""
-    watch = parser.add_command(
-        commands, "watch", "Film an agent at play, with what it does to its own weights beside the game."
-    )
+def add(watch: Parser) -> None:
+    """Add its options."""
     watch.epilog = _EPILOG
-    watch.formatter_class = argparse.RawDescriptionHelpFormatter
     watch.add_argument("model", metavar="MODEL", help="a run on games, an exported model, or hf:owner/name")
     watch.add_argument("--game", metavar="NAME", help="any game of ProcGen (default: the first one of the run)")
     watch.add_argument(

@@ -11,7 +11,7 @@ from rich.table import Table
 from srwm.data.sources import described_source
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
-from srwm.supervised.loop_options import MAY_CHANGE
+from srwm.supervised.config import MAY_CHANGE
 
 from .bank import load_bank
 from .baselines import FineTuning, NearestMean
@@ -26,7 +26,7 @@ from .plots import plot_matrices
 from .recipes import RECIPES, paper_figures
 from .split import evaluate_split, load_split_source
 from .tables import evaluation_table, read_evaluation, result_table
-from .training_run import train
+from .trainer import train
 
 LEARNERS: dict[str, Callable[[ContinualModel], ContinualLearner]] = {
     "model": InContext,

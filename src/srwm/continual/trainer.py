@@ -1,4 +1,4 @@
-"""A step of continual learning from top to bottom: sequences of tasks, features, states, answers, loss, new weights."""
+"""Continual learning from top to bottom: data, steps, test; and a step: tasks, states, answers, loss, weights."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,21 +6,21 @@ import torch
 from torch import Tensor
 
 from srwm.nn import SequenceState
+from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
-from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
-from srwm.supervised.batches import BatchesAhead
+from srwm.runs.training import Run
+from srwm.supervised.batches import BatchesAhead, update_weights
 from srwm.supervised.carried_states import CarriedStates
 from srwm.supervised.config import MOST_SOURCES
 from srwm.supervised.network import encoder_autocast, evaluating
-from srwm.supervised.optimizer import ScheduledAdam
 
-from .bank import TaskBank
+from .bank import TaskBank, load_bank
 from .config import ContinualConfig
 from .earlier import EarlierSequences
-from .evaluation import CARRIED, TRAINING, VALIDATION, evaluate
+from .evaluation import CARRIED, TRAINING, VALIDATION, evaluate, evaluate_orders
 from .loading import build_model, load_initial_weights
 from .loss import (
     Pair,
@@ -32,12 +32,33 @@ from .loss import (
     term_name,
     weighted_mean,
 )
+from .measures import ContinualEvaluation
 from .replays import Replays, replay
 from .sequences import TaskSequences, draw_sequences
 from .views import Views
 
 MOST_NAMED = 5
 """Tasks of a sequence up to which every term has a line of its own in the metrics."""
+
+
+def train(config: ContinualConfig, run: Run) -> None:
+    """Train a recipe, and test its best checkpoint."""
+    tasks, sizes = config.tasks, config.train
+    set_deterministic(sizes.deterministic)
+    training, validation = (load_bank(tasks, split, run.data) for split in ("train", "validation"))
+    trainer = ContinualTrainer(config, training, validation, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
+
+    def test() -> ContinualEvaluation:
+        bank = load_bank(tasks, "test", run.data).to(run.device)
+        return evaluate_orders(trainer.model, bank, tasks, sets=sizes.test_sets, sequences=sizes.test_episodes)
+
+    run.finish(trainer.model, test, memory=config.model.memory)
+
+
+def loop_options(config: ContinualConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    return config.train.loop_options(config.train.batch_size * config.tasks.images)
 
 
 class ContinualTrainer(Trainer):
@@ -69,7 +90,7 @@ class ContinualTrainer(Trainer):
     ) -> None:
         tasks, train = config.tasks, config.train
         self.config, self.device, self.processes = config, device, processes or Processes()
-        self.batches = BatchesAhead(train, device, self.processes)
+        self.batches = BatchesAhead(train, self.draw, device, self.processes)
         training.check_enough(tasks)
         validation.check_enough(tasks)
         set_tf32(train.precision != "float32")
@@ -83,17 +104,11 @@ class ContinualTrainer(Trainer):
         self.training, self.validation = training.to(device), validation.to(device)
         self._pairs = pairs(tasks.tasks)
         self._views = Views(self.training, config)
-        self.optimizer = ScheduledAdam(
-            self.model,
-            config.optimizer,
-            hidden_size=config.model.hidden_size,
-            total_steps=train.total_steps,
-            device=device,
-            processes=self.processes,
-        )
         # Loss and steps; the accuracy of each term, the four parts of the loss, and of the sequences before: correct
         # answers, and how many went on.
-        self._sums = torch.zeros(2 + len(self._pairs) + 6, device=device, dtype=torch.float64)
+        sums = 2 + len(self._pairs) + 6
+        rates = config.optimizer.rates(config.model.hidden_size, train.total_steps)
+        self.optimizer = ScheduledAdam(self.model, config.optimizer, rates, sums=sums, processes=self.processes)
         self._carried: CarriedStates | None = None
         if train.carry_state_prob:
             self._carried = CarriedStates(
@@ -104,37 +119,18 @@ class ContinualTrainer(Trainer):
                 stream=CARRIED * (MOST_SOURCES + 1),
                 processes=self.processes,
             )
-        self._draw_ahead(0)
+        self.batches.draw_ahead(0)
         self._update = capture(self._update_weights, self, device)
 
     def train_step(self, step: int) -> None:
         """Do one step; on a GPU it may still be under way afterwards."""
-        if not self.batches.has(step):
-            self._draw_ahead(step)
         self.batches.go_to(step)
-        self.optimizer.set_rate(step)
+        self.optimizer.go_to(step)
         self._update()
 
-    def _draw_ahead(self, step: int) -> None:
-        """Draw the sequences of some steps at once, of which this is one."""
-        steps = self.batches.around(step)
-        self.batches.put(steps, self.draw(torch.arange(steps.start, steps.stop, device=self.device)))
-        self.optimizer.prepare(steps)
-
     def _update_weights(self) -> None:
-        """From sequences to new weights, without looking at a value: what a CUDA graph captures."""
-        parts = self.config.train.grad_accum_steps
-        total = torch.zeros((), device=self.device)
-        self.optimizer.zero_grad()
-        for rows, first in self.batches.parts():
-            loss, measured = self.loss(rows, first)
-            (loss / parts).backward()
-            total = total + loss.detach() / parts
-            self._sums[2:].add_(measured)
-        self.optimizer.step(total, self.batches.step)
-        self._sums[0].add_(total)
-        self._sums[1].add_(1)
-        self.batches.step.add_(1)
+        """From sequences to new weights: what a CUDA graph captures."""
+        update_weights(self.batches, self.optimizer, self.loss)
 
     def draw(self, steps: Tensor) -> Sequence[Tensor]:
         """Draw the sequences of some steps: images and sources, what is made of them, and what lies before."""
@@ -148,12 +144,12 @@ class ContinualTrainer(Trainer):
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold; the ends of the last sequences only where new ones go on."""
-        groups = training_tensors(self.model, self.optimizer.tensors, self._sums)
+        groups = self.optimizer.tensors()
         return groups if self._carried is None else {**groups, "carried": self._carried.tensors()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
-        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.optimizer.load_tensors(groups)
         self.batches.forget_step()
         if self._carried is not None:
             self._carried.load_tensors(groups.get("carried", {}))
@@ -211,7 +207,7 @@ class ContinualTrainer(Trainer):
 
     def metrics(self) -> dict[str, float]:
         """Means since the last call: loss, accuracy on each task after each later one, and the parts of the loss."""
-        total, steps, *sums = take_sums(self._sums, self.optimizer.watch, self.processes)
+        total, steps, *sums = self.optimizer.take_sums()
         sequences = max(round(steps / self.processes.count), 1) * self.config.train.batch_size
         means = [value / sequences for value in sums]
         accuracy = dict(zip(self._pairs, means, strict=False))
@@ -233,7 +229,7 @@ class ContinualTrainer(Trainer):
             found["train/loss_prototypical"] = distance
         if goes_on:
             found["train/accuracy_earlier"] = known / goes_on
-        return {**found, "train/gradient_norm": float(self.optimizer.watch.grad_norm)}
+        return {**found, "train/gradient_norm": float(self.optimizer.gradient_norm)}
 
     def validate(self) -> dict[str, float]:
         """Accuracy on sequences of classes that are not trained on; always the same sequences."""

@@ -64,6 +64,7 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             ValueError: if `X` and `y` do not fit, or there are more classes than the model tells apart.
         """
+        self._digest: str | None = None
         rows, labels = self._validate(X, y, reset=True)
         classes = unique_labels(labels)
         self._check_classes(classes)
@@ -127,7 +128,9 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _network(self) -> TabularModel | FewShotModel:
-        return load_shared(str(self.model))
+        shared = load_shared(str(self.model))
+        shared.check(str(self.model), getattr(self, "_digest", None))
+        return shared.network
 
     def _ensemble(self, network: TabularModel) -> Ensemble:
         return Ensemble(network, members=self.members, seed=self._seed)
@@ -164,6 +167,7 @@ class InContextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._state: Any = None
+        self._digest = load_shared(str(self.model)).digest
         if isinstance(network, TabularModel):
             width = network.config.model.width
             basis = principal_projection(x, width) if is_whole and x.shape[1] > width else None

@@ -7,9 +7,9 @@ from typing import Any, SupportsFloat
 import torch
 from river import base
 
-from srwm.tabular import Ensemble, EnsembleState
+from srwm.tabular import Ensemble, EnsembleState, TabularModel
 
-from .models import tabular_model
+from .models import load_shared
 
 __all__ = ["InContextStreamClassifier"]
 
@@ -43,6 +43,7 @@ class InContextStreamClassifier(base.Classifier):
         self._features: dict[Hashable, int] = {}
         self._words: dict[Hashable, set[str]] = {}
         self._state: EnsembleState | None = None
+        self._digest: str | None = None
 
     @property
     def _multiclass(self) -> bool:
@@ -89,7 +90,12 @@ class InContextStreamClassifier(base.Classifier):
         return {label: float(chances[index]) / total for label, index in self._labels.items()}
 
     def _ensemble(self) -> Ensemble:
-        return Ensemble(tabular_model(str(self.model)), members=self.members, seed=self.seed)
+        shared = load_shared(str(self.model))
+        if not isinstance(shared.network, TabularModel):
+            raise ValueError(f"model={self.model!r} learns images; expected a model for feature vectors, as 'tabular'")
+        shared.check(str(self.model), self._digest)
+        self._digest = shared.digest
+        return Ensemble(shared.network, members=self.members, seed=self.seed)
 
     def _row(self, values: dict[Hashable, float]) -> torch.Tensor:
         """Put numbers at the places of their features [1, f]; NaN where one is missing."""

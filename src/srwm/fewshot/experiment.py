@@ -12,7 +12,7 @@ from srwm.errors import InputError
 from srwm.runs.charts import Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 from srwm.runs.results import read_part
-from srwm.supervised.loop_options import MAY_CHANGE
+from srwm.supervised.config import MAY_CHANGE
 
 from .config import FewShotConfig
 from .evaluation import FewShotEvaluation, evaluate
@@ -22,7 +22,7 @@ from .loading import KIND, about_model, build_saved_model
 from .model import FewShotModel
 from .recipes import RECIPES
 from .tables import evaluation_table, result_table
-from .training_run import train
+from .trainer import train
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A step of few-shot training from top to bottom: episodes, images, features, answers, loss, new weights."""
+"""Few-shot training from top to bottom: data, steps, test; and a step: episodes, features, answers, loss, weights."""
 
 from collections.abc import Mapping
 
@@ -7,25 +7,46 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.data import Episodes, ImageSet, check_enough, draw_episodes
+from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
-from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
+from srwm.runs.training import Run
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
-from srwm.supervised.batches import BatchesAhead
+from srwm.supervised.batches import BatchesAhead, update_weights
 from srwm.supervised.evaluation import embed
 from srwm.supervised.network import encoder_autocast, to_unit
-from srwm.supervised.optimizer import ScheduledAdam
 from srwm.supervised.prototypes import prototypical_loss
 
 from .bootstrap import Labelled, bootstrapped_loss, order_key, shuffled_first
 from .config import FewShotConfig
-from .evaluation import correct_answers
-from .loading import build_model
+from .evaluation import correct_answers, evaluate
+from .images import image_loader
+from .loading import about_model, build_model
 
 TRAINING, VALIDATION, TEST, AUGMENTATION = range(4)
 """Streams of random numbers, kept apart."""
+
+
+def train(config: FewShotConfig, run: Run) -> None:
+    """Train a recipe, and test its best checkpoint."""
+    task, sizes = config.task, config.train
+    set_deterministic(sizes.deterministic)
+    load = image_loader(task, run.data)
+    trainer = FewShotTrainer(config, load("train"), load("validation"), run.device, run.processes)
+    run.steps(trainer, loop_options(config), meta=about_model(trainer.model))
+    run.finish(
+        trainer.model,
+        lambda: evaluate(
+            trainer.model, load("test").to(run.device), task, sets=sizes.test_sets, episodes=sizes.test_episodes
+        ),
+    )
+
+
+def loop_options(config: FewShotConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    return config.train.loop_options(config.train.batch_size * config.episode_images)
 
 
 class FewShotTrainer(Trainer):
@@ -57,7 +78,7 @@ class FewShotTrainer(Trainer):
     ) -> None:
         task, train = config.task, config.train
         self.config, self.device, self.processes = config, device, processes or Processes()
-        self.batches = BatchesAhead(train, device, self.processes)
+        self.batches = BatchesAhead(train, self.draw, device, self.processes)
         # Further images of bootstrapped training are drawn with the queries, before them.
         self._future = task.ways * config.bootstrap.future_shots
         check_enough(training, task.ways, task.shots, self._future + task.queries)
@@ -69,47 +90,21 @@ class FewShotTrainer(Trainer):
         self.model = build_model(config, (channels, height, width)).to(device)
         # The weights are the same in every process; what is dropped is not.
         torch.manual_seed(config.seed + 1 + self.processes.rank)
-        self.optimizer = ScheduledAdam(
-            self.model,
-            config.optimizer,
-            hidden_size=config.model.hidden_size,
-            total_steps=train.total_steps,
-            device=device,
-            processes=self.processes,
-        )
         # Loss, steps, correct answers times episodes, and of bootstrapped training those after the further images.
-        self._sums = torch.zeros(4 if self._future else 3, device=device, dtype=torch.float64)
-        self._draw_ahead(0)
+        sums, rates = 4 if self._future else 3, config.optimizer.rates(config.model.hidden_size, train.total_steps)
+        self.optimizer = ScheduledAdam(self.model, config.optimizer, rates, sums=sums, processes=self.processes)
+        self.batches.draw_ahead(0)
         self._update = capture(self._update_weights, self, device)
 
     def train_step(self, step: int) -> None:
         """Do one step; on a GPU it may still be under way afterwards."""
-        if not self.batches.has(step):
-            self._draw_ahead(step)
         self.batches.go_to(step)
-        self.optimizer.set_rate(step)
+        self.optimizer.go_to(step)
         self._update()
 
-    def _draw_ahead(self, step: int) -> None:
-        """Draw the episodes of some steps at once, of which this is one."""
-        steps = self.batches.around(step)
-        self.batches.put(steps, self.draw(torch.arange(steps.start, steps.stop, device=self.device)))
-        self.optimizer.prepare(steps)
-
     def _update_weights(self) -> None:
-        """From episodes to new weights, without looking at a value: what a CUDA graph captures."""
-        parts = self.config.train.grad_accum_steps
-        total = torch.zeros((), device=self.device)
-        self.optimizer.zero_grad()
-        for rows, first in self.batches.parts():
-            loss, correct = self.loss(Episodes(*rows), first)
-            (loss / parts).backward()
-            total = total + loss.detach() / parts
-            self._sums[2:].add_(correct)
-        self.optimizer.step(total, self.batches.step)
-        self._sums[0].add_(total)
-        self._sums[1].add_(1)
-        self.batches.step.add_(1)
+        """From episodes to new weights: what a CUDA graph captures."""
+        update_weights(self.batches, self.optimizer, lambda rows, first: self.loss(Episodes(*rows), first))
 
     def draw(self, steps: Tensor) -> Episodes:
         """Draw the episodes of some steps; the further images of bootstrapped training stand before the queries."""
@@ -182,13 +177,13 @@ class FewShotTrainer(Trainer):
 
     def metrics(self) -> dict[str, float]:
         """Mean loss and accuracies since the last call, and the norm of the last gradient; waits for the device."""
-        loss, steps, *correct = take_sums(self._sums, self.optimizer.watch, self.processes)
+        loss, steps, *correct = self.optimizer.take_sums()
         episodes = max(round(steps / self.processes.count), 1) * self.config.train.batch_size
         names = ("train/accuracy", "train/future_accuracy")[: len(correct)]
         return {
             "train/loss": loss / max(steps, 1),
             **{name: total / episodes for name, total in zip(names, correct, strict=True)},
-            "train/gradient_norm": float(self.optimizer.watch.grad_norm),
+            "train/gradient_norm": float(self.optimizer.gradient_norm),
         }
 
     def validate(self) -> dict[str, float]:
@@ -202,11 +197,11 @@ class FewShotTrainer(Trainer):
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold."""
-        return training_tensors(self.model, self.optimizer.tensors, self._sums)
+        return self.optimizer.tensors()
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
-        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.optimizer.load_tensors(groups)
         self.batches.forget_step()
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:

@@ -1,7 +1,9 @@
 """What a run on languages is made of: the task, the network, the optimiser and the training."""
 
+import functools
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -131,6 +133,10 @@ class WarmupAdamConfig:
         below_one(beta1=self.beta1, beta2=self.beta2)
         positive_or_none(clip_norm=self.clip_norm)
 
+    def rates(self, total_steps: int) -> Callable[[int], float]:
+        """The schedule of a training: from the number of a step, counted from 0, to its learning rate."""
+        return functools.partial(self.rate, total_steps=total_steps)
+
     def rate(self, step: int, total_steps: int) -> float:
         """The learning rate of a step, counted from 0."""
         rate = self.learning_rate * min(1.0, (step + 1) / max(self.warmup_steps, 1))
@@ -138,6 +144,16 @@ class WarmupAdamConfig:
         if to_come > self.decay_steps:
             return rate
         return rate * 0.5 * (1 - math.cos(math.pi * to_come / (self.decay_steps + 1)))
+
+
+MAY_CHANGE = (
+    "train.total_steps",
+    "train.stop_at",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.test_sequences",
+)
+"""What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
 
 
 @dataclass(frozen=True)

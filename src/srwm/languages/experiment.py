@@ -9,7 +9,7 @@ from rich.table import Table
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
 
-from .config import LanguagesConfig
+from .config import MAY_CHANGE, LanguagesConfig
 from .evaluation import LanguagesEvaluation, evaluate
 from .inspection import inspect_tracker
 from .loading import KIND, build_network
@@ -18,7 +18,7 @@ from .network import StateTracker
 from .recipes import RECIPES, Figures
 from .registry import find_task
 from .tables import evaluation_table, read_evaluation, result_table
-from .training_run import MAY_CHANGE, train
+from .trainer import train
 
 
 class Languages(Experiment):

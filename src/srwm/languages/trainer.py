@@ -1,4 +1,4 @@
-"""One run of training on a language, step by step, under the loop of `srwm.runs`."""
+"""Training on a language from top to bottom: steps, test; and a step: sequences, answers, loss, weights."""
 
 from collections.abc import Mapping
 
@@ -7,17 +7,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.errors import InputError
-from srwm.runs.adam import adam_state
+from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.gradient_watch import GradientWatch
-from srwm.runs.loop import Trainer
-from srwm.runs.processes import Processes, average_gradients
-from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
+from srwm.runs.processes import Processes
+from srwm.runs.training import Run
 
 from .config import LanguagesConfig
 from .curriculum import Curriculum
-from .evaluation import TRAINING, VALIDATION, evaluate
+from .evaluation import TRAINING, VALIDATION, LanguagesEvaluation, evaluate
 from .loading import build_network
 from .network import StateTracker
 from .registry import find_task
@@ -26,6 +25,36 @@ from .tasks import IGNORED, Sequences, draw_batch, lengths_between
 
 AHEAD = 64
 """Steps whose sequences are drawn at once: a few larger operations instead of many small ones."""
+
+
+def train(config: LanguagesConfig, run: Run) -> None:
+    """Train a recipe, and test its last weights, or those that were best in a validation."""
+    set_deterministic(config.train.deterministic)
+    trainer = LanguagesTrainer(config, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
+
+    def test() -> LanguagesEvaluation:
+        task, lengths = find_task(config.task, test=True), config.task.test_lengths
+        return evaluate(trainer.model, task, lengths, sequences=config.train.test_sequences, device=run.device)
+
+    run.finish(trainer.model, test, memory=config.model.memory, task=config.task.name)
+
+
+def loop_options(config: LanguagesConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    train = config.train
+    return LoopOptions(
+        total_steps=train.total_steps,
+        log_every=train.log_every,
+        # Where nothing is validated, every stop would only cost a line.
+        validate_every=train.validate_every if train.validation_lengths else train.total_steps,
+        checkpoint_every=train.checkpoint_every,
+        score="validation/sequence_accuracy" if train.validation_lengths else None,
+        stop_at=train.stop_at,
+        items_per_step=train.batch_size,
+        item="sequences",
+        shown=("train/loss", "train/accuracy", "train/sequence_accuracy", "validation/sequence_accuracy"),
+    )
 
 
 class LanguagesTrainer(Trainer):
@@ -61,30 +90,17 @@ class LanguagesTrainer(Trainer):
         self.model: StateTracker = build_network(config).to(device)
         # The weights are the same in every process; what is dropped is not.
         torch.manual_seed(config.seed + 1 + self.processes.rank)
-        # On a GPU the rate lives there, so that the captured step reads it.
-        self._rate = torch.zeros((), device=device)
-        adam, on_gpu = config.optimizer, device.type == "cuda"
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            lr=self._rate if on_gpu else self._rate_of(0),
-            betas=(adam.beta1, adam.beta2),
-            eps=adam.eps,
-            fused=True,
-            capturable=on_gpu,
-        )
-        self._adam = adam_state(self.optimizer, self.model.named_parameters())
-        self._watch = GradientWatch(self.model.named_parameters(), device)
         # Loss, positions that are right, all positions, sequences that are right, all sequences.
-        self._sums = torch.zeros(5, device=device, dtype=torch.float64)
+        rates = config.optimizer.rates(config.train.total_steps)
+        self.optimizer = ScheduledAdam(self.model, config.optimizer, rates, sums=5, processes=self.processes)
         self._curriculum = Curriculum(config.task.curriculum, self.lengths, self.processes, device)
         self._step_number = torch.zeros((), device=device, dtype=torch.int64)
         self._next = -1  # the step that it holds, if known
-        self._rates = torch.zeros(AHEAD, device=device)
         self._asked = torch.zeros(AHEAD, device=device)
         shape = (AHEAD, config.train.batch_size // self.processes.count, self.lengths[-1])
         self._ahead = Sequences(*(torch.zeros(shape, device=device, dtype=torch.int64) for _ in range(2)))
         self._drawn = -1
-        if on_gpu:
+        if device.type == "cuda":
             self._draw_ahead(0)
         self._update = capture(self._update_weights, self, device)
 
@@ -102,18 +118,17 @@ class LanguagesTrainer(Trainer):
         if step != self._next:
             self._step_number.fill_(step)
         self._next = step + 1
-        if self.device.type != "cuda":
-            self.optimizer.param_groups[0]["lr"] = self._rate_of(step)
+        self.optimizer.go_to(step)
         self._update()
 
     def metrics(self) -> dict[str, float]:
         """Loss, accuracy and share of sequences that are right at every position, since the last call."""
-        loss, correct, asked, whole, sequences = take_sums(self._sums, self._watch, self.processes)
+        loss, correct, asked, whole, sequences = self.optimizer.take_sums()
         return {
             "train/loss": loss / max(asked, 1),
             "train/accuracy": correct / max(asked, 1),
             "train/sequence_accuracy": whole / max(sequences, 1),
-            "train/gradient_norm": float(self._watch.grad_norm),
+            "train/gradient_norm": float(self.optimizer.gradient_norm),
             **self._curriculum.metrics(),
         }
 
@@ -133,11 +148,11 @@ class LanguagesTrainer(Trainer):
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold."""
-        return {**training_tensors(self.model, self._adam, self._sums), **self._curriculum.tensors()}
+        return {**self.optimizer.tensors(), **self._curriculum.tensors()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint, in place: a captured step holds on to the tensors' memory."""
-        load_training_tensors(groups, self.model, self._adam, self._sums)
+        self.optimizer.load_tensors(groups)
         self._curriculum.load_tensors(groups)
         self._next = self._drawn = -1
 
@@ -145,9 +160,7 @@ class LanguagesTrainer(Trainer):
         """One step, from sequences to new weights, without looking at any value on a GPU."""
         at = (self._step_number % AHEAD).reshape(1)
         symbols, targets = (part.index_select(0, at)[0] for part in self._ahead)
-        if self.device.type == "cuda":
-            self._rate.copy_(self._rates.index_select(0, at)[0])
-        else:
+        if self.device.type != "cuda":
             longest = int((targets != IGNORED).sum(dim=1).max())
             symbols, targets = symbols[:, :longest], targets[:, :longest]
         noise, every = self.config.train.state_noise, self.config.train.state_noise_every
@@ -158,15 +171,9 @@ class LanguagesTrainer(Trainer):
         total = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
         # The mean over the positions of the whole batch, however many of them this process has.
         loss = total / self._asked.index_select(0, at)[0]
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         (loss * self.processes.count).backward()
-        average_gradients(self.model.parameters(), self.processes)
-        bad = self._watch.observe(self._step_number, loss)
-        if self.config.optimizer.clip_norm is not None:
-            self._clip(self.config.optimizer.clip_norm)
-        # Adam leaves everything as it was where a gradient is not finite; `metrics` then stops the run.
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]
-        self.optimizer.step()
+        self.optimizer.step(loss, self._step_number)
         self._count(total.detach(), scores.detach(), targets)
         self._step_number.add_(1)
 
@@ -176,15 +183,9 @@ class LanguagesTrainer(Trainer):
         right = (scores.argmax(dim=-1) == targets) & asked
         whole = (right.sum(dim=1) == asked.sum(dim=1)).sum()
         sequences = torch.full((), len(targets), device=self.device)
-        self._sums += torch.stack([each.double() for each in (loss, right.sum(), asked.sum(), whole, sequences)])
+        counts = (loss, right.sum(), asked.sum(), whole, sequences)
+        self.optimizer.sums += torch.stack([each.double() for each in counts])
         self._curriculum.count(whole, sequences)
-
-    def _clip(self, norm: float) -> None:
-        scale = (norm / (self._watch.grad_norm + 1e-6)).clamp(max=1.0)
-        torch._foreach_mul_([p.grad for p in self.model.parameters() if p.grad is not None], scale)
-
-    def _rate_of(self, step: int) -> float:
-        return self.config.optimizer.rate(step, self.config.train.total_steps)
 
     def _draw(self, steps: Tensor) -> Sequences:
         return draw_batch(
@@ -199,11 +200,9 @@ class LanguagesTrainer(Trainer):
         )
 
     def _draw_ahead(self, first: int) -> None:
-        """Draw this process's rows of the steps from `first` on, and note their learning rates."""
+        """Draw this process's rows of the steps from `first` on."""
         drawn = self._draw(torch.arange(first, first + AHEAD, device=self.device))
         self._asked.copy_((drawn.targets != IGNORED).sum(dim=(1, 2)))
         for whole, own in zip(drawn, self._ahead, strict=True):
             own.copy_(whole[:, self.processes.rank :: self.processes.count])
-        rates = torch.tensor([self._rate_of(step) for step in range(first, first + AHEAD)])
-        self._rates.copy_(rates, non_blocking=True)
         self._drawn = first

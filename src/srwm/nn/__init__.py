@@ -19,7 +19,6 @@ from ._state import (
     named_tensors,
 )
 from .attention import Attention
-from .block import Block
 from .check import LayerContractError, check_layer
 from .deltanet import DeltaNet
 from .fake_srwm import FakeSRWM
@@ -31,7 +30,7 @@ from .lstm import LSTM
 from .registry import Memory, MemoryEntry, find_memory, known_memory, memory_names, register_memory
 from .self_modifying_titans import SelfModifyingTitans
 from .self_referential_linear import SelfReferentialLinear
-from .sequence_model import SequenceModel
+from .sequence_model import Block, SequenceModel
 from .sr_deltanet import SRDeltaNet
 from .srwm import SRWM
 

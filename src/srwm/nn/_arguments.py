@@ -105,3 +105,9 @@ def check_state_part(name: str, part: Tensor, wanted: tuple[int, ...], letters: 
     """Refuse a tensor of a state that does not fit the layer, or lies on another device than its input `x`."""
     check_shape(name, part, wanted, letters)
     check_floating(**{"x": x, name: part})
+
+
+def check_convolution(width: int) -> None:
+    """Refuse what is no width of a convolution."""
+    if not is_whole(width) or not (width == 0 or 2 <= width <= 2**31 - 1):
+        raise ValueError(f"convolution={width!r}; expected 0 for none, or how many inputs it sees, at least 2")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from srwm.ops.checks import state_dtype
 
 from ._arguments import (
+    check_convolution,
     check_dtype,
     check_fits,
     check_memory,
@@ -18,7 +19,7 @@ from ._arguments import (
     check_word,
 )
 from ._layer import LayerState, SequenceLayer
-from ._short_convolution import ShortConvolution, check_convolution
+from ._short_convolution import ShortConvolution
 from ._state import ConvolvedState
 from .fast_matrix import FastCall
 

@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from srwm.ops.checks import is_whole, state_dtype
+from srwm.ops.checks import state_dtype
 
 from ._arguments import check_memory
 
@@ -109,9 +109,3 @@ class ShortConvolution(nn.Module):
     def extra_repr(self) -> str:
         """Show the sizes."""
         return f"channels={len(self.weight)}, width={self.width}"
-
-
-def check_convolution(width: int) -> None:
-    """Refuse what is no width of a convolution."""
-    if not is_whole(width) or not (width == 0 or 2 <= width <= 2**31 - 1):
-        raise ValueError(f"convolution={width!r}; expected 0 for none, or how many inputs it sees, at least 2")

@@ -6,8 +6,13 @@ compares what each step writes with the size of each column when its interval be
 far beyond it, a jump. The matrix before a jump is not undone but written again from the start of the interval.
 """
 
+from typing import Any, TypeAlias
+
 import torch
 from torch import Tensor
+
+Size: TypeAlias = Any
+"""A size of a tensor: an int, or a symbol (torch.SymInt) where PyTorch traces for any sizes."""
 
 MOST_DECAY = 2.0**16
 """Where the matrix has decayed by more than this factor since its interval began, a step is a jump.
@@ -17,7 +22,7 @@ larger the more it was decayed since, see the READMEs of the operators.
 """
 
 
-def steps_between(head_dim: int, columns: int, decays: bool = False) -> int:
+def steps_between(head_dim: Size, columns: Size, decays: bool = False) -> Size:
     """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.
 
     Args:
@@ -31,7 +36,7 @@ def steps_between(head_dim: int, columns: int, decays: bool = False) -> int:
 
 
 def empty_checkpoints(
-    like: Tensor, shape: tuple[int, int, int, int], steps: int, save: bool, decays: bool = False
+    like: Tensor, shape: tuple[Size, Size, Size, Size], steps: Size, save: bool, decays: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Room for the stored matrices and for the jumps of a sequence; empty unless `save`.
 

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from srwm.nn import SequenceModel, SequenceState
 from srwm.vision import Impala
+from srwm.vision.frames import to_images
 
 from .config import AgentConfig
 from .procgen import FRAME_SHAPE, NUM_ACTIONS
@@ -85,31 +86,49 @@ class Agent(nn.Module):
         Returns:
             Policy and value at each step, and the state after the last one.
         """
-        pixels = frames.flatten(0, 1)
-        with torch.autocast(frames.device.type, autocast, enabled=autocast is not None):
+        features = self.encode(frames.flatten(0, 1), autocast=autocast).to(rewards.dtype).unflatten(0, frames.shape[:2])
+        return self.recur(features, rewards, first, state)
+
+    def encode(
+        self, pixels: UInt8[Tensor, "n h w c"], *, autocast: torch.dtype | None = None
+    ) -> Float[Tensor, "n features"]:
+        """Compute the features of frames, each by itself; see `forward`."""
+        with torch.autocast(pixels.device.type, autocast, enabled=autocast is not None):
             no_grad = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
-            if frames.device.type == "cpu" and no_grad:
+            if pixels.device.type == "cpu" and no_grad:
                 parts = pixels.split(_FRAMES_AT_ONCE)
-                features = torch.cat([self._encode(part, autocast or rewards.dtype) for part in parts])
-            else:
-                features = self._encode(pixels, autocast or rewards.dtype)
-        features = features.to(rewards.dtype).unflatten(0, frames.shape[:2])
-        h, state = self._recur(torch.cat((features, rewards.clamp(-1, 1)[..., None]), dim=-1), first, state)
+                return torch.cat([self.encoder(self.images(part, autocast)) for part in parts])
+            features: Tensor = self.encoder(self.images(pixels, autocast))
+            return features
+
+    def images(
+        self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype | None = None
+    ) -> Float[Tensor, "n c height width"]:
+        """Turn frames into what the encoder reads, in a dtype or that of the weights.
+
+        On a GPU channels of zeros come behind those of the frames, see `srwm.vision.frames`.
+        """
+        images = to_images(pixels, dtype or self.policy.weight.dtype)
+        if self.config.downsample > 1:
+            images = F.avg_pool2d(images, self.config.downsample)
+        return images
+
+    def recur(
+        self,
+        features: Float[Tensor, "b t features"],
+        rewards: Float[Tensor, "b t"],
+        first: Bool[Tensor, "b t"],
+        state: SequenceState | None = None,
+    ) -> tuple[PolicyOutput, SequenceState]:
+        """Compute policy and value from the features of frames; see `forward`."""
+        h, state = self._remember(torch.cat((features, rewards.clamp(-1, 1)[..., None]), dim=-1), first, state)
         return PolicyOutput(self.policy(h), self.value(h).squeeze(-1)), state
 
     def initial_state(self, batch_size: int) -> SequenceState:
         """Return the state of `batch_size` new episodes, on the device of the weights."""
         return self.memory.initial_state(batch_size, self.policy.weight.device)
 
-    def _encode(self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype) -> Float[Tensor, "n features"]:
-        # In this layout no pixel moves in memory.
-        images = pixels.permute(0, 3, 1, 2).to(dtype) / 255
-        if self.config.downsample > 1:
-            images = F.avg_pool2d(images, self.config.downsample)
-        features: Tensor = self.encoder(images)
-        return features
-
-    def _recur(self, x: Tensor, first: Tensor, state: Any) -> tuple[Tensor, Any]:
+    def _remember(self, x: Tensor, first: Tensor, state: Any) -> tuple[Tensor, Any]:
         if not self.config.detach_every_step:
             return self.memory(x, state, reset=first)
         hs = []

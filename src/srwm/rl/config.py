@@ -129,6 +129,10 @@ class RLTrainConfig:
     overlap: bool = True
     """Whether the next phase is played while the unrolls of the last one are learnt from, with the weights of before:
     faster on a GPU, with a policy lag of one phase more. Either way runs are bitwise reproducible."""
+    pipeline_depth: int = 1
+    """With overlap, how many phases may be played before the updates from one must be done. With 1 acting and learning
+    wait for each other at the end of each phase. With 2 neither waits for a few steps or updates of the other, and the
+    policy lag is that of one phase more: for staggered rollouts, whose phases are short."""
     rollout_groups: int | None = 1
     """Staggered rollouts: groups of environments whose unrolls end one after the other; none for one with each update,
     where the environments can be parted so. The unrolls of a group are learnt from as soon as they end, and all
@@ -158,6 +162,15 @@ class RLTrainConfig:
         if self.rollout_groups is not None:
             at_least(1, rollout_groups=self.rollout_groups)
         at_least(0, threads=self.threads)
+        if self.pipeline_depth not in (1, 2):
+            raise ValueError(f"pipeline_depth: expected 1 or 2, got {self.pipeline_depth}")
+        if self.pipeline_depth == 2 and not self.overlap:
+            raise ValueError("pipeline_depth=2 needs overlap=true: without it nothing is played before the updates")
+
+    @property
+    def phases_ahead(self) -> int:
+        """How many phases may be played before the updates from one must be done."""
+        return self.pipeline_depth if self.overlap else 0
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,9 @@ class RaySampler:
             envs, ends = _ending_with(self._phase, self._schedule)
             self._buffer.write_unrolls(envs + place * self._schedule.envs_per_actor, ends, unrolls)
 
+    def complete(self) -> None:
+        """Nothing is left to wait for."""
+
     def _result(self, number: int) -> Mapping[str, np.ndarray]:
         for _ in range(MAX_DEATHS):
             try:
@@ -144,7 +147,7 @@ class _RemoteActor:
         self._agent = Agent(config.agent)
         # As long as that of the trainer: a checkpoint holds this one.
         state = self._agent.initial_state(1)
-        self._buffer = RolloutBuffer(self._schedule, 1, state, device, overlap=config.train.overlap)
+        self._buffer = RolloutBuffer(self._schedule, 1, state, device, phases_ahead=config.train.phases_ahead)
         self._sampler = LocalSampler(config, [number], self._buffer, device, make_envs=make_envs)
 
     def play(self, weights: Mapping[str, np.ndarray], phase: int) -> dict[str, np.ndarray]:
@@ -152,6 +155,7 @@ class _RemoteActor:
         self._agent.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
         self._sampler.start(self._agent, phase)
         self._sampler.finish()
+        self._sampler.complete()
         unrolls = self._buffer.unrolls(*_ending_with(phase, self._schedule))
         return {name: tensor.numpy() for name, tensor in named_tensors(unrolls)}
 

@@ -46,22 +46,24 @@ class RolloutBuffer:
 
     Steps come first in memory, then environments: what all environments of an actor observe at a step is one piece. A
     step lies at its time modulo the length of the ring, so unrolls may begin at any time, and none is ever moved. The
-    ring holds the unrolls of a phase and, where they are learnt from while the next phase is played, that phase, too.
+    ring holds the unrolls of a phase and, where they are learnt from while the next phases are played, those, too.
 
     Args:
         schedule: when unrolls begin and end.
         actors: actors of this process.
         state: a state of the agent, of any number of rows, for its structure.
         device: where the steps lie.
-        overlap: whether unrolls are read while the next phase is written.
+        phases_ahead: how many phases are written while the unrolls of one are read.
     """
 
     def __init__(
-        self, schedule: RolloutSchedule, actors: int, state: SequenceState, device: torch.device, *, overlap: bool
+        self, schedule: RolloutSchedule, actors: int, state: SequenceState, device: torch.device, *, phases_ahead: int
     ) -> None:
         self._unroll_length, self._kept_steps = schedule.unroll_length, schedule.steps_per_iteration
-        self._steps = self._kept_steps + (schedule.longest_phase if overlap else 0) + 1
-        self._num_unrolls = schedule.unrolls_per_iteration * (2 if overlap else 1)
+        self._steps = self._kept_steps + phases_ahead * schedule.longest_phase + 1
+        # The next unroll of an environment begins where one ends, the one after that an iteration later.
+        iterations_ahead = -(-phases_ahead // schedule.groups)
+        self._num_unrolls = schedule.unrolls_per_iteration * (1 + iterations_ahead)
         self._num_envs = num_envs = actors * schedule.envs_per_actor
         shape = (self._steps, num_envs)
         self._observations = {

@@ -26,10 +26,13 @@ class Sampler(Protocol):
     """What the trainer asks of those who act; here, or on other machines."""
 
     def start(self, agent: Agent, phase: int) -> None:
-        """Take the weights of an agent, and begin to play a phase, if others than this thread play it."""
+        """Take the weights of an agent, and begin to play a phase; the one before is then complete."""
 
     def finish(self) -> None:
-        """Play the phase to its end; the unrolls that end with it are then in the rollout buffer."""
+        """Play the phase to its last action."""
+
+    def complete(self) -> None:
+        """Wait for what the last actions bring; the unrolls that end with the phase are then in the rollout buffer."""
 
     def restart(self) -> None:
         """Give up the unrolls that have begun: before the next phase there is a warm-up."""
@@ -78,6 +81,7 @@ class LocalSampler:
         self._time: int | None = None  # up to which unrolls were played; None where the next phase has a warm-up
         # Actions come before updates wherever both wait for the GPU: the environments stand still without them.
         self._stream = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
+        self._observed = torch.cuda.Event() if device.type == "cuda" else None
         with torch.cuda.stream(self._stream):
             self._actors = {
                 number: Actor(
@@ -103,28 +107,42 @@ class LocalSampler:
 
     @torch.no_grad()
     def start(self, agent: Agent, phase: int) -> None:
-        """Copy the weights."""
+        """Copy the weights, and play the first step: what the caller does next, it does while the environments step."""
         self._phase = phase
         torch._foreach_copy_(list(self._agent.parameters()), list(agent.parameters()))
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
-
-    def finish(self) -> None:
-        """Play; on a GPU the last frames may still be on their way, on the current stream's account."""
-        schedule, phase = self._schedule, self._phase
-        begin, end = schedule.begin(phase), schedule.end(phase)
         with torch.cuda.stream(self._stream):
             if self._time is None:
                 self._warm_up()
-            for time in range(begin, end):
+            begin = self._schedule.begin(phase)
+            self._begin_unrolls(begin, self._schedule.ended_before(phase))
+            self._play(begin)
+        self._let_wait(self._observed)
+
+    def finish(self) -> None:
+        """Play; nobody waits here for what the last actions bring, for the next phase begins with it."""
+        schedule, phase = self._schedule, self._phase
+        begin, end = schedule.begin(phase), schedule.end(phase)
+        with torch.cuda.stream(self._stream):
+            for time in range(begin + 1, end):
                 # Where there is one group only, it may have several unrolls, one after the other.
                 if (time - begin) % schedule.unroll_length == 0:
                     self._begin_unrolls(time, schedule.ended_before(phase))
                 self._play(time)
-            self._observe(end)
         self._time = end
         if self._stream is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._stream)
+
+    def complete(self) -> None:
+        """Observe; on a GPU the last frames may still be on their way, on the current stream's account."""
+        if self._time is None:
+            return
+        with torch.cuda.stream(self._stream):
+            for actor in self._actors.values():
+                actor.observe(self._time)
+            self._has_observed()
+        self._let_wait(self._observed)
 
     def restart(self) -> None:
         """Let the next phase have a warm-up."""
@@ -144,14 +162,23 @@ class LocalSampler:
 
     def _play(self, time: int) -> None:
         """A step of every environment; while those of one actor step, the next one's actions are computed."""
-        for actor in self._actors.values():
+        last = len(self._actors) - 1
+        for place, actor in enumerate(self._actors.values()):
             actor.observe(time)
+            if place == last:
+                self._has_observed()
             actor.act(time)
             actor.step()
 
-    def _observe(self, time: int) -> None:
-        for actor in self._actors.values():
-            actor.observe(time)
+    def _has_observed(self) -> None:
+        """Note the place in the stream where the observations of all are written."""
+        if self._observed is not None:
+            self._observed.record()
+
+    def _let_wait(self, event: torch.cuda.Event | None) -> None:
+        """Let the current stream wait for an event."""
+        if event is not None:
+            torch.cuda.current_stream(self._device).wait_event(event)
 
     def take_episodes(self) -> np.ndarray:
         """Give the statistics of the episodes that ended."""

@@ -1,7 +1,8 @@
 """Training an agent: iterations of acting and learning; see `srwm.rl.staggered` for what is played when."""
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from .episode_statistics import episode_metrics
 from .learner import METRICS, Learner
 from .loading import build_agent
 from .procgen import NUM_ACTIONS
+from .published_policy import PublishedPolicy
 from .ray_sampler import RaySampler
 from .rollout_buffer import RolloutBuffer
 from .sampler import LocalSampler, MakeEnvs, Sampler
@@ -60,7 +62,7 @@ class RLTrainer(Trainer):
         self._actors = config.train.actors // processes.count
         own = range(processes.rank * self._actors, (processes.rank + 1) * self._actors)
         self._buffer = RolloutBuffer(
-            self._schedule, self._actors, self.model.initial_state(1), device, overlap=config.train.overlap
+            self._schedule, self._actors, self.model.initial_state(1), device, phases_ahead=config.train.phases_ahead
         )
         self._sampler: Sampler
         if config.train.executor == "ray":
@@ -74,27 +76,30 @@ class RLTrainer(Trainer):
             self._learner = Learner(
                 self.model, config, self._buffer, device=device, processes=processes, autocast=autocast
             )
+            self._policy = PublishedPolicy(self._learner, config, device)
         # Updates that had been done when each of the last phases began: an unroll lasts as many as there are groups.
         self._phase_versions = torch.zeros(self._schedule.groups, dtype=torch.float64, device=device)
         self._pending: int | None = None  # the phase whose unrolls are still to be learnt from
-        self._pending_version = torch.zeros((), dtype=torch.float64, device=device)  # of the policy that acted in them
+        # Versions of the policies that acted in the last phases: the updates from two of them may be under way.
+        self._acted_versions = torch.zeros(3, dtype=torch.float64, device=device)
         self._iterations = 0
 
     def train_step(self, step: int) -> None:
         """Do iteration number `step`: act and learn, phase after phase."""
         for phase in self._schedule.phases(step):
+            self._wait_for_policy()
             # The unrolls that end with this phase were played by the policies of as many phases as there are groups.
-            self._phase_versions[phase % self._schedule.groups] = self._learner.updates
-            version = self._phase_versions.mean()
+            self._phase_versions[phase % self._schedule.groups] = self._policy.updates
+            self._acted_version(phase).copy_(self._phase_versions.mean())
             # The sampler acts with these weights to the end of the phase. With overlap the agent learns meanwhile.
-            self._sampler.start(self.model, phase)
+            self._sampler.start(self._policy.agent, phase)
             if self._pending is not None:
+                self._publish()
                 self._learn(self._pending)
             self._sampler.finish()
-            self._wait_for_updates()
-            # The unrolls that ended lie in the rollout buffer.
+            # The unrolls that ended lie in the rollout buffer once what the last actions bring is observed: as soon as
+            # the next phase begins.
             self._pending = phase
-            self._pending_version.copy_(version)
             if not self.config.train.overlap:
                 self._catch_up()
         self._iterations = step + 1
@@ -102,27 +107,52 @@ class RLTrainer(Trainer):
             self._catch_up()
         if self._is_saved(step + 1):
             self._sampler.restart()
-            self._phase_versions.copy_(self._learner.updates)
+            self._phase_versions.copy_(self._policy.updates)
 
     def _learn(self, phase: int) -> None:
         """Learn from the unrolls that ended with a phase, each once, in an order that follows from its number."""
-        if self._learn_stream is not None:
-            self._learn_stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(self._learn_stream):
+        with self._on_learn_stream():
             at = torch.full((), phase, device=self.device)  # made there: nothing waits for a copy
             key = stream_key(self.config.seed, _ORDER_STREAM + self.processes.rank, at)
             order = random_bits(key, (self._schedule.unrolls_per_phase(self._actors),)).argsort(stable=True)
             unrolls = self._schedule.locate(phase, order, actors=self._actors)
             size = self.config.train.batch_size // self.processes.count
             for envs, ends in zip(*(part.split(size) for part in unrolls), strict=True):
-                self._learner.update(envs, ends, self._pending_version)
+                self._learner.update(envs, ends, self._acted_version(phase))
+
+    def _publish(self) -> None:
+        """Let the weights of before the next updates act next, where a phase may be played ahead of them."""
+        if self._policy.is_copy:
+            with self._on_learn_stream():
+                self._policy.publish()
+
+    @contextlib.contextmanager
+    def _on_learn_stream(self) -> Iterator[None]:
+        """Do work that comes after all that the current stream has so far, and that it need not wait for."""
+        if self._learn_stream is not None:
+            self._learn_stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(self._learn_stream):
+            yield
+
+    def _acted_version(self, phase: int) -> Tensor:
+        """Where the version of the policies is that played the unrolls which end with a phase."""
+        return self._acted_versions[phase % len(self._acted_versions)]
 
     def _catch_up(self) -> None:
         """Learn now from the unrolls that are still to be learnt from."""
         if self._pending is not None:
+            self._sampler.complete()
             self._learn(self._pending)
+            self._publish()
             self._wait_for_updates()
         self._pending = None
+
+    def _wait_for_policy(self) -> None:
+        """Let what comes next on the device wait for the weights that act next."""
+        if self._policy.is_copy:
+            self._policy.wait()
+        else:
+            self._wait_for_updates()
 
     def _wait_for_updates(self) -> None:
         """Let what comes next on the device wait for the updates."""
@@ -141,6 +171,8 @@ class RLTrainer(Trainer):
 
     def metrics(self) -> dict[str, float]:
         """Means over the updates since the last call, and over the episodes that have ended."""
+        self._sampler.complete()
+        self._wait_for_updates()
         ended = self._sampler.take_episodes()
         numbers = dict(zip(METRICS, self._learner.sums.tolist(), strict=True))
         numbers |= {f"ended-{i}": value for i, value in enumerate(ended.flatten().tolist())}
@@ -162,23 +194,31 @@ class RLTrainer(Trainer):
 
         Every process must ask: each has some of the actors.
         """
+        self._sampler.complete()
+        self._wait_for_updates()
         groups = {**self._learner.tensors(), **self._all_actors(), "rng": rng_tensors()}
         groups["policy_versions"] = {"phases": self._phase_versions}
         if self._pending is not None:
-            groups["pending"] = {"phase": torch.tensor(self._pending), "policy_version": self._pending_version}
+            version = self._acted_version(self._pending)
+            groups["pending"] = {"phase": torch.tensor(self._pending), "policy_version": version}
+            if self._policy.is_copy:
+                groups["policy"] = self._policy.tensors()
         return groups
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
+        self._wait_for_updates()
         self._learner.load_tensors(groups)
+        self._policy.load_tensors(groups)
         self._sampler.load_tensors(groups)
         load_rng_tensors(groups.get("rng", {}))
         restore_group({"phases": self._phase_versions}, groups, "policy_versions")
         self._pending = None
         if "pending" in groups:
-            phase = torch.tensor(0)
-            restore_group({"phase": phase, "policy_version": self._pending_version}, groups, "pending")
+            phase, version = torch.tensor(0), torch.zeros((), dtype=torch.float64)
+            restore_group({"phase": phase, "policy_version": version}, groups, "pending")
             self._pending = int(phase)
+            self._acted_version(self._pending).copy_(version)
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
         """Say it when the policy hardly explores any more."""

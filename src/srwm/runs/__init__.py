@@ -10,7 +10,7 @@
 | `reading` | files that others may have put in their place: read whole, and never a pipe or a device |
 | `loop` | the loop over the steps: logging, saving, resuming, stopping |
 | `training` | a run, from the choice of a device to `result.json`: what an experiment's `train` gets |
-| `training_state` | what checkpoints hold of a network that Adam trains |
+| `adam`, `adam_training` | a network that Adam trains: schedule, running sums, what its checkpoints hold |
 | `gradient_watch` | the guard against NaN |
 | `processes` | several processes under `torchrun` |
 | `devices` | where to compute, how exactly, and on what hardware |

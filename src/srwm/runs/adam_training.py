@@ -1,19 +1,26 @@
 """A network that Adam trains, for an experiment that needs nothing special: updates, means, and checkpoints."""
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from .adam import adam_state
-from .gradient_watch import GradientWatch
-from .processes import Processes, average_gradients
-from .training_state import load_training_tensors, take_sums, training_tensors
+from .adam import ScheduledAdam
+from .processes import Processes
 
 __all__ = ["AdamTraining"]
 
 
-class AdamTraining:
+class _Defaults(NamedTuple):
+    """Adam as torch has it."""
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    clip_norm: float | None = None
+
+
+class AdamTraining(ScheduledAdam):
     """A network, its Adam, and the means of what is measured on the way; see `srwm.runs.loop.Checkpointed`.
 
     Args:
@@ -38,27 +45,19 @@ class AdamTraining:
         means: tuple[str, ...] = (),
         processes: Processes | None = None,
     ) -> None:
-        self.model = model
-        self.adam = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
-        self._processes = processes or Processes()
-        self._device = next(model.parameters()).device
-        self._adam_state = adam_state(self.adam, model.named_parameters())
-        self._watch = GradientWatch(model.named_parameters(), self._device)
-        self._means = ("loss", *means)
-        self._sums = torch.zeros(1 + len(self._means), dtype=torch.float64, device=self._device)  # steps come first
+        self.model, self._means = model, ("loss", *means)
+        sums = 1 + len(self._means)  # steps come first
+        super().__init__(model, _Defaults(), lambda step: learning_rate, sums=sums, processes=processes)
 
     def update(self, loss: Tensor, step: int, **means: Tensor) -> None:
         """From a loss to new weights; on a GPU it may still be under way afterwards."""
-        self.adam.zero_grad()
+        self.go_to(step)
+        self.zero_grad()
         loss.backward()
-        average_gradients(self.model.parameters(), self._processes)
-        # Adam leaves everything as it was where a gradient is not finite; `metrics` then stops the run.
-        number = torch.tensor(step, device=self._device)
-        self.adam.found_inf = self._watch.observe(number, loss)  # type: ignore[attr-defined]
-        self.adam.step()
+        self.step(loss, torch.tensor(step, device=self.sums.device))
         numbers = {"loss": loss, **means}
-        found = [torch.ones((), device=self._device), *(numbers[name].detach() for name in self._means)]
-        self._sums += torch.stack([each.double() for each in found])
+        found = [torch.ones_like(loss), *(numbers[name].detach() for name in self._means)]
+        self.sums += torch.stack([each.double() for each in found])
 
     def metrics(self) -> dict[str, float]:
         """The means since the last call, and the norm of the last gradient; waits for the device.
@@ -66,14 +65,6 @@ class AdamTraining:
         Raises:
             NonFiniteError: if a loss or gradient was not finite.
         """
-        steps, *sums = take_sums(self._sums, self._watch, self._processes)
+        steps, *sums = self.take_sums()
         means = {f"train/{name}": total / max(steps, 1) for name, total in zip(self._means, sums, strict=True)}
-        return {**means, "train/gradient_norm": float(self._watch.grad_norm)}
-
-    def tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Give everything that a checkpoint must hold."""
-        return training_tensors(self.model, self._adam_state, self._sums)
-
-    def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """Go back to a checkpoint."""
-        load_training_tensors(groups, self.model, self._adam_state, self._sums)
+        return {**means, "train/gradient_norm": float(self.gradient_norm)}

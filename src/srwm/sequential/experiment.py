@@ -9,7 +9,7 @@ from rich.table import Table
 from srwm.data.sources import described_source
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
-from srwm.supervised.loop_options import MAY_CHANGE
+from srwm.supervised.config import MAY_CHANGE
 
 from .bank import INVERTED, distinct_sources, load_bank
 from .config import SequentialConfig
@@ -20,7 +20,7 @@ from .metrics import charts, measures
 from .model import StreamModel
 from .recipes import RECIPES, Figures
 from .tables import evaluation_table, read_evaluation, result_table
-from .training_run import train
+from .trainer import train
 
 
 class Sequential(Experiment):

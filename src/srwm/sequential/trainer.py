@@ -1,4 +1,4 @@
-"""A step of training on streams from top to bottom: streams, images, features, answers, loss, new weights."""
+"""Training on streams from top to bottom: data, steps, test; and a step: streams, features, answers, loss, weights."""
 
 from collections.abc import Mapping
 
@@ -7,24 +7,44 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.nn import SequenceState
+from srwm.runs.adam import ScheduledAdam
 from srwm.runs.cuda_graph import capture
-from srwm.runs.devices import set_tf32
-from srwm.runs.loop import Trainer
+from srwm.runs.devices import set_deterministic, set_tf32
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.processes import Processes
-from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
+from srwm.runs.training import Run
 from srwm.supervised.augment import episode_keys, horizontal_flip, jitter
-from srwm.supervised.batches import BatchesAhead
+from srwm.supervised.batches import BatchesAhead, update_weights
 from srwm.supervised.network import encoder_autocast, to_unit
-from srwm.supervised.optimizer import ScheduledAdam
 from srwm.supervised.prototypes import leave_one_out_losses
 
-from .bank import Bank, distinct_sources, statistics
+from .bank import Bank, distinct_sources, load_bank, statistics
 from .carried import Carried
 from .config import SequentialConfig
 from .evaluation import AUGMENTATION, TRAINING, VALIDATION, StreamEvaluation, evaluate
 from .loading import build_model
 from .measures import INSTANCES, unused_label_accuracy
 from .streams import Streams, draw_streams
+
+
+def train(config: SequentialConfig, run: Run) -> None:
+    """Train a recipe, and test its best checkpoint."""
+    sizes = config.train
+    set_deterministic(sizes.deterministic)
+    training, validation = (load_bank(config.stream, split, run.data) for split in ("train", "validation"))
+    trainer = SequentialTrainer(config, training, validation, run.device, run.processes)
+    run.steps(trainer, loop_options(config))
+
+    def test() -> StreamEvaluation:
+        bank = load_bank(config.stream, "test", run.data).to(run.device)
+        return evaluate(trainer.model, bank, sets=sizes.test_sets, streams=sizes.test_episodes)
+
+    run.finish(trainer.model, test, memory=config.model.memory)
+
+
+def loop_options(config: SequentialConfig) -> LoopOptions:
+    """When the loop of a recipe does what."""
+    return config.train.loop_options(config.train.batch_size * config.stream.length)
 
 
 class SequentialTrainer(Trainer):
@@ -56,7 +76,7 @@ class SequentialTrainer(Trainer):
     ) -> None:
         stream, train = config.stream, config.train
         self.config, self.device, self.processes = config, device, processes or Processes()
-        self.batches = BatchesAhead(train, device, self.processes)
+        self.batches = BatchesAhead(train, self.draw, device, self.processes)
         training.check_enough(stream)
         validation.check_enough(stream)
         set_tf32(train.precision != "float32")
@@ -73,49 +93,23 @@ class SequentialTrainer(Trainer):
         self._flipped = torch.tensor(
             [word in stream.horizontal_flip for word in distinct_sources(stream)], device=device
         )
-        self.optimizer = ScheduledAdam(
-            self.model,
-            config.optimizer,
-            hidden_size=config.model.hidden_size,
-            total_steps=train.total_steps,
-            device=device,
-            processes=self.processes,
-        )
         # Loss, steps, and of each source and each k what was correct and what was asked.
         counts = 2 * len(training.names) * len(self._wanted)
-        self._sums = torch.zeros(2 + counts, device=device, dtype=torch.float64)
+        rates = config.optimizer.rates(config.model.hidden_size, train.total_steps)
+        self.optimizer = ScheduledAdam(self.model, config.optimizer, rates, sums=2 + counts, processes=self.processes)
         self._carried = Carried(self.model, config, self.processes) if train.carry_state_prob else None
-        self._draw_ahead(0)
+        self.batches.draw_ahead(0)
         self._update = capture(self._update_weights, self, device)
 
     def train_step(self, step: int) -> None:
         """Do one step; on a GPU it may still be under way afterwards."""
-        if not self.batches.has(step):
-            self._draw_ahead(step)
         self.batches.go_to(step)
-        self.optimizer.set_rate(step)
+        self.optimizer.go_to(step)
         self._update()
 
-    def _draw_ahead(self, step: int) -> None:
-        """Draw the streams of some steps at once, of which this is one."""
-        steps = self.batches.around(step)
-        self.batches.put(steps, self.draw(torch.arange(steps.start, steps.stop, device=self.device)))
-        self.optimizer.prepare(steps)
-
     def _update_weights(self) -> None:
-        """From streams to new weights, without looking at a value: what a CUDA graph captures."""
-        parts = self.config.train.grad_accum_steps
-        total = torch.zeros((), device=self.device)
-        self.optimizer.zero_grad()
-        for rows, first in self.batches.parts():
-            loss, counts = self.loss(Streams(*rows), first)
-            (loss / parts).backward()
-            total = total + loss.detach() / parts
-            self._sums[2:].add_(counts)
-        self.optimizer.step(total, self.batches.step)
-        self._sums[0].add_(total)
-        self._sums[1].add_(1)
-        self.batches.step.add_(1)
+        """From streams to new weights: what a CUDA graph captures."""
+        update_weights(self.batches, self.optimizer, lambda rows, first: self.loss(Streams(*rows), first))
 
     def draw(self, steps: Tensor) -> Streams:
         """Draw the streams of some steps."""
@@ -149,7 +143,8 @@ class SequentialTrainer(Trainer):
             streams = streams._replace(previous=previous)
         pieces = zip(*(field.split(train.truncate or field.shape[1], dim=1) for field in streams), strict=True)
         steps = streams.mask.sum()
-        total, counts = torch.zeros((), device=self.device), torch.zeros(len(self._sums) - 2, device=self.device)
+        total = torch.zeros((), device=self.device)
+        counts = torch.zeros(len(self.optimizer.sums) - 2, device=self.device)
         loss: Tensor | None = None
         for number, fields in enumerate(pieces):
             piece = Streams(*fields)
@@ -169,19 +164,19 @@ class SequentialTrainer(Trainer):
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold; the ends of the last streams only where new ones begin with them."""
-        groups = training_tensors(self.model, self.optimizer.tensors, self._sums)
+        groups = self.optimizer.tensors()
         return groups if self._carried is None else {**groups, "carried": self._carried.tensors()}
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
-        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.optimizer.load_tensors(groups)
         self.batches.forget_step()
         if self._carried is not None:
             self._carried.load_tensors(groups.get("carried", {}))
 
     def metrics(self) -> dict[str, float]:
         """Means since the last call: loss, accuracy over all steps, and for each source over all and by instance."""
-        loss, steps, *counts = take_sums(self._sums, self.optimizer.watch, self.processes)
+        loss, steps, *counts = self.optimizer.take_sums()
         correct, asked = torch.tensor(counts, dtype=torch.float64).reshape(2, len(self._sets), -1)
         accuracy = float(correct[:, 0].sum() / asked[:, 0].sum().clamp(min=1))
         found = {"train/loss": loss / max(steps, 1), "train/accuracy": accuracy}
@@ -191,7 +186,7 @@ class SequentialTrainer(Trainer):
                 # Trimmed streams may lack the later instances.
                 if question:
                     found[f"train/{name}/{word}"] = hit / question
-        return {**found, "train/gradient_norm": float(self.optimizer.watch.grad_norm)}
+        return {**found, "train/gradient_norm": float(self.optimizer.gradient_norm)}
 
     def validate(self) -> dict[str, float]:
         """Accuracy on streams of classes that are not trained on, in every order; always the same streams."""

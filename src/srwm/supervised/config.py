@@ -1,11 +1,14 @@
 """What trainings on labelled images have in common: the network, the optimiser and the training."""
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from srwm.nn import Memory, known_memory
 from srwm.runs.config import at_least, below_one, positive_or_none
+from srwm.runs.loop import LoopOptions
 from srwm.vision import DropoutVariant, Norm
 
 LabelSlot = Literal["class_zero", "no_label"]
@@ -110,6 +113,40 @@ class OptimizerConfig:
         if self.schedule == "noam" and self.warmup_steps < 1:
             raise ValueError(f"warmup_steps={self.warmup_steps}; the noam schedule wants at least 1")
 
+    def rates(self, hidden_size: int, total_steps: int) -> Callable[[int], float]:
+        """The schedule of a training: from the number of a step, counted from 0, to its learning rate."""
+        return functools.partial(self.rate, hidden_size=hidden_size, total_steps=total_steps)
+
+    def rate(self, step: int, *, hidden_size: int, total_steps: int) -> float:
+        """The learning rate of a step, counted from 0.
+
+        Example:
+            >>> noam = OptimizerConfig(schedule="noam", warmup_steps=5000)
+            >>> f"{noam.rate(4999, hidden_size=256, total_steps=600_000):.3g}"
+            '0.000884'
+        """
+        number = step + 1
+        if self.schedule == "noam":
+            # Vaswani et al. (2017); the authors call it "warmup".
+            return float(hidden_size**-0.5 * min(number**-0.5, number * self.warmup_steps**-1.5))
+        if self.schedule == "cosine":
+            if number <= self.warmup_steps:
+                return self.learning_rate * number / self.warmup_steps
+            progress = (number - self.warmup_steps) / max(total_steps - self.warmup_steps, 1)
+            return self.learning_rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+        return self.learning_rate
+
+
+MAY_CHANGE = (
+    "train.total_steps",
+    "train.stop_at",
+    "train.log_every",
+    "train.checkpoint_every",
+    "train.test_sets",
+    "train.test_episodes",
+)
+"""What may differ when a run is resumed: how long it goes on and how often it looks, but not what it computes."""
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -149,3 +186,15 @@ class TrainConfig:
             raise ValueError(
                 f"batch_size={self.batch_size} is not a multiple of grad_accum_steps={self.grad_accum_steps}"
             )
+
+    def loop_options(self, images_per_step: int) -> LoopOptions:
+        """When the loop does what, for a training whose step takes so many images."""
+        return LoopOptions(
+            total_steps=self.total_steps,
+            log_every=self.log_every,
+            validate_every=self.validate_every,
+            checkpoint_every=self.checkpoint_every,
+            stop_at=self.stop_at,
+            items_per_step=images_per_step,
+            item="images",
+        )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from srwm.nn import Memory
-from srwm.runs.config import at_least
+from srwm.runs.config import RecipeConfig, at_least
 from srwm.supervised.config import OptimizerConfig
 
 
@@ -106,13 +106,9 @@ class TabularTrainConfig:
 
 
 @dataclass(frozen=True)
-class TabularConfig:
+class TabularConfig(RecipeConfig):
     """A recipe: everything that a run is made of."""
 
-    recipe: str = "custom"
-    """Name of the recipe that this came from."""
-    seed: int = 0
-    """Seed of the weights and the tasks."""
     prior: PriorConfig = field(default_factory=PriorConfig)
     """What random tasks are drawn."""
     features: FeaturesConfig | None = None
@@ -129,8 +125,7 @@ class TabularConfig:
     """How long, how much at once, and how often to look."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed={self.seed}; expected 0 or more and less than 2**62")
+        super().__post_init__()
         if self.features is not None and self.features.ways > self.prior.most_classes:
             raise ValueError(
                 f"features.ways={self.features.ways}; expected {self.prior.most_classes} (prior.most_classes) at most: "

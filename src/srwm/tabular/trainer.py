@@ -8,10 +8,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from srwm.data.random import stream_key
+from srwm.runs.adam import ScheduledAdam
 from srwm.runs.model_files import load_weights
 from srwm.runs.processes import Processes
-from srwm.runs.training_state import load_training_tensors, take_sums, training_tensors
-from srwm.supervised.optimizer import ScheduledAdam
 
 from .config import TabularConfig
 from .loading import load_tabular
@@ -50,15 +49,9 @@ class TabularTrainer:
         self.model = build_network(config).to(device)
         if config.initial is not None:
             load_weights(self.model, load_tabular(config.initial, device).state_dict(), config.initial)
-        self.optimizer = ScheduledAdam(
-            self.model,
-            config.optimizer,
-            hidden_size=config.model.hidden_size,
-            total_steps=config.train.total_steps,
-            device=device,
-            processes=self.processes,
-        )
-        self._sums = torch.zeros(3, dtype=torch.float64, device=device)  # loss, right answers, all answers
+        # Loss, right answers, all answers.
+        rates = config.optimizer.rates(config.model.hidden_size, config.train.total_steps)
+        self.optimizer = ScheduledAdam(self.model, config.optimizer, rates, sums=3, processes=self.processes)
 
     def train_step(self, step: int) -> None:
         """Do one step."""
@@ -70,8 +63,7 @@ class TabularTrainer:
         asked = is_asked(tasks.labels, self.model.classes)
         rows = slice(self.processes.rank, None, self.processes.count)
         own, own_asked = Tasks(*(part[rows] for part in tasks)), asked[rows].to(self.device)
-        self.optimizer.prepare([step])
-        self.optimizer.set_rate(step)
+        self.optimizer.go_to(step)
         self.optimizer.zero_grad()
         scores, _ = self.model(
             own.x.to(self.device), own.labels.to(self.device), self.model.tasks_state(own, projection[rows])
@@ -82,24 +74,24 @@ class TabularTrainer:
         (loss * self.processes.count).backward()
         self.optimizer.step(loss, torch.tensor(step, device=self.device))
         right = (scores.argmax(dim=-1) == labels).sum()
-        self._sums += torch.stack([each.detach().double() for each in (losses, right, own_asked.sum())])
+        self.optimizer.sums += torch.stack([each.detach().double() for each in (losses, right, own_asked.sum())])
 
     def metrics(self) -> dict[str, float]:
         """Loss and accuracy since the last call; every task is new."""
-        loss, right, asked = take_sums(self._sums, self.optimizer.watch, self.processes)
+        loss, right, asked = self.optimizer.take_sums()
         return {
             "train/loss": loss / max(asked, 1),
             "train/accuracy": right / max(asked, 1),
-            "train/gradient_norm": float(self.optimizer.watch.grad_norm),
+            "train/gradient_norm": float(self.optimizer.gradient_norm),
         }
 
     def tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything that a checkpoint must hold."""
-        return training_tensors(self.model, self.optimizer.tensors, self._sums)
+        return self.optimizer.tensors()
 
     def load_tensors(self, groups: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Go back to a checkpoint."""
-        load_training_tensors(groups, self.model, self.optimizer.tensors, self._sums)
+        self.optimizer.load_tensors(groups)
 
 
 def task_projections(

@@ -11,17 +11,21 @@ _ELEMENTS = 2048
 """Numbers that one program holds."""
 
 
-def forward(x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """The maxima plus the bias, and which pixel of its window won each: 3 times its row plus its column."""
+def forward(x: Tensor, bias: Tensor, *, keeps_relu: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The maxima plus the bias, its ReLU, and which pixel of its window won each: 3 times its row plus its column.
+
+    Where it is not to be kept, the ReLU is not computed, and what stands there is the first again.
+    """
     n, c, h, w = x.shape
     shape = (n, c, (h + 1) // 2, (w + 1) // 2)
     y = torch.empty(shape, device=x.device, dtype=x.dtype, memory_format=torch.channels_last)
     winner = torch.empty(shape, device=x.device, dtype=torch.int8, memory_format=torch.channels_last)
+    relu = torch.empty_like(y) if keeps_relu else y
     channels = triton.next_power_of_2(c)
     block = max(_ELEMENTS // channels, 1)
     pixels = n * shape[2] * shape[3]
-    _fwd_kernel[(triton.cdiv(pixels, block),)](x, bias, y, winner, pixels, h, w, c, block, channels)
-    return y, winner
+    _fwd_kernel[(triton.cdiv(pixels, block),)](x, bias, y, relu, winner, pixels, h, w, c, block, channels, keeps_relu)
+    return y, relu, winner
 
 
 def backward(dy: Tensor, winner: Tensor, size: torch.Size) -> Tensor:
@@ -37,7 +41,20 @@ def backward(dy: Tensor, winner: Tensor, size: torch.Size) -> Tensor:
 
 @triton.jit
 @no_type_check
-def _fwd_kernel(x, bias, y, winner, pixels, h, w, c: tl.constexpr, block: tl.constexpr, channels: tl.constexpr):
+def _fwd_kernel(
+    x,
+    bias,
+    y,
+    relu,
+    winner,
+    pixels,
+    h,
+    w,
+    c: tl.constexpr,
+    block: tl.constexpr,
+    channels: tl.constexpr,
+    keeps_relu: tl.constexpr,
+):
     h2, w2 = (h + 1) // 2, (w + 1) // 2
     pixel = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     channel = tl.arange(0, channels)
@@ -58,6 +75,8 @@ def _fwd_kernel(x, bias, y, winner, pixels, h, w, c: tl.constexpr, block: tl.con
     best += tl.load(bias + channel, channel < c, 0.0).to(tl.float32)[None, :]
     at = pixel[:, None] * c + channel[None, :]
     tl.store(y + at, best.to(y.dtype.element_ty), is_here)
+    if keeps_relu:
+        tl.store(relu + at, tl.where(best < 0, 0.0, best).to(y.dtype.element_ty), is_here)
     tl.store(winner + at, place.to(tl.int8), is_here)
 
 

@@ -1,4 +1,4 @@
-"""The bias of a convolution together with what comes after it: a ReLU, or the addition of a residual block."""
+"""The bias of a convolution together with what comes after it: a ReLU, or the addition of a residual block, or both."""
 
 from typing import Any
 
@@ -35,6 +35,16 @@ def add_bias(
     return skip + (x + bias.to(x.dtype)[:, None, None])
 
 
+def add_bias_relu(
+    x: Float[Tensor, "n c h w"], skip: Float[Tensor, "n c h w"], bias: Float[Tensor, "c"]
+) -> tuple[Float[Tensor, "n c h w"], Float[Tensor, "n c h w"]]:
+    """Give what `add_bias` gives, and its ReLU: what the next residual block skips with, and what it begins with."""
+    if x.is_cuda and x.dtype in _TRITON_DTYPES:
+        return fused_add_bias_relu(x, skip, bias)
+    y = skip + (x + bias.to(x.dtype)[:, None, None])
+    return y, y.relu()
+
+
 def fused_bias_relu(x: Tensor, bias: Tensor) -> Tensor:
     """`bias_relu` by the kernels."""
     y: Tensor = _BiasReLU.apply(x, bias)  # type: ignore[no-untyped-call]
@@ -45,6 +55,12 @@ def fused_add_bias(x: Tensor, skip: Tensor, bias: Tensor) -> Tensor:
     """`add_bias` by the kernels."""
     y: Tensor = _AddBias.apply(x, skip, bias)  # type: ignore[no-untyped-call]
     return y
+
+
+def fused_add_bias_relu(x: Tensor, skip: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """`add_bias_relu` by the kernels."""
+    both: tuple[Tensor, Tensor] = _AddBiasReLU.apply(x, skip, bias)  # type: ignore[no-untyped-call]
+    return both
 
 
 def sum_over_pixels(dy: Float[Tensor, "n c h w"]) -> Float[Tensor, "c"]:
@@ -92,6 +108,26 @@ class _AddBias(torch.autograd.Function):
         from . import _bias_triton as kernels
 
         return dy, dy, kernels.sum_over_pixels(_channels_last(dy)).to(ctx.bias_dtype)
+
+
+class _AddBiasReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, skip: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        from . import _bias_triton as kernels
+
+        y, relu = kernels.add_bias_relu(_channels_last(x), _channels_last(skip), in_memory(bias))
+        ctx.save_for_backward(relu)
+        ctx.bias_dtype = bias.dtype
+        return y, relu
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor, drelu: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        from . import _bias_triton as kernels
+
+        (relu,) = ctx.saved_tensors
+        dx, total = kernels.join_gradients(_channels_last(dy), _channels_last(drelu), relu)
+        return dx, dx, total.to(ctx.bias_dtype)
 
 
 def _channels_last(x: Tensor) -> Tensor:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .bias import add_bias, bias_relu
-from .max_pool import max_pool_bias
+from .bias import add_bias, add_bias_relu, bias_relu
+from .max_pool import max_pool_bias_relu
 
 
 class Impala(nn.Module):
@@ -61,7 +62,7 @@ class _Stage(nn.Module):
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, out_channels, 3, padding=1)
-        self.blocks = nn.Sequential(_ImpalaBlock(out_channels), _ImpalaBlock(out_channels))
+        self.blocks = nn.ModuleList([_ImpalaBlock(out_channels), _ImpalaBlock(out_channels)])
 
     def forward(self, x: Tensor) -> Tensor:
         # A bias can be added after the pool as well as before, where it has four times as many pixels.
@@ -69,9 +70,11 @@ class _Stage(nn.Module):
         weight = self.conv.weight
         if x.is_cuda:
             x, weight = _by_eights(x), _by_eights(weight)
-        pooled = max_pool_bias(F.conv2d(x, weight, padding=1), self.conv.bias)
-        y: Tensor = self.blocks(pooled)
-        return y
+        # What a block adds to and what it begins with, its ReLU, are written in one pass.
+        x, relu = max_pool_bias_relu(F.conv2d(x, weight, padding=1), self.conv.bias)
+        first, last = cast(list[_ImpalaBlock], list(self.blocks))
+        x, relu = add_bias_relu(first(relu), x, first.last_bias)
+        return add_bias(last(relu), x, last.last_bias)
 
 
 class _ImpalaBlock(nn.Module):
@@ -80,12 +83,18 @@ class _ImpalaBlock(nn.Module):
         self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
         self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, relu: Tensor) -> Tensor:
+        """What the block adds to its input, but for the last bias, from the ReLU of the input."""
         # The biases go with what comes after: a pass less over all pixels.
         assert self.conv1.bias is not None
+        inner = bias_relu(F.conv2d(relu, self.conv1.weight, padding=1), self.conv1.bias)
+        return F.conv2d(inner, self.conv2.weight, padding=1)
+
+    @property
+    def last_bias(self) -> Tensor:
+        """The bias that is still to be added."""
         assert self.conv2.bias is not None
-        inner = bias_relu(F.conv2d(x.relu(), self.conv1.weight, padding=1), self.conv1.bias)
-        return add_bias(F.conv2d(inner, self.conv2.weight, padding=1), x, self.conv2.bias)
+        return self.conv2.bias
 
 
 def _by_eights(x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n c8 h w"]:

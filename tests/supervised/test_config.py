@@ -3,7 +3,6 @@
 import pytest
 
 from srwm.supervised.config import OptimizerConfig
-from srwm.supervised.optimizer import learning_rate
 
 NOAM = OptimizerConfig(schedule="noam", warmup_steps=5000, learning_rate=123.0)
 COSINE = OptimizerConfig(schedule="cosine", learning_rate=2e-3, warmup_steps=10)
@@ -11,11 +10,11 @@ COSINE = OptimizerConfig(schedule="cosine", learning_rate=2e-3, warmup_steps=10)
 
 def noam(number, hidden_size=256):
     """The rate of the step that is the `number`-th, counted from 1 as in the paper."""
-    return learning_rate(number - 1, NOAM, hidden_size=hidden_size, total_steps=600_000)
+    return NOAM.rate(number - 1, hidden_size=hidden_size, total_steps=600_000)
 
 
 def cosine(step, total_steps=110):
-    return learning_rate(step, COSINE, hidden_size=256, total_steps=total_steps)
+    return COSINE.rate(step, hidden_size=256, total_steps=total_steps)
 
 
 def test_noam_has_the_authors_values():
@@ -47,4 +46,4 @@ def test_a_cosine_whose_warm_up_is_all_of_it_does_not_break():
 
 def test_a_constant_rate_has_no_warm_up():
     constant = OptimizerConfig(learning_rate=3e-4)
-    assert {learning_rate(step, constant, hidden_size=8, total_steps=10) for step in (0, 5, 9)} == {3e-4}
+    assert {constant.rate(step, hidden_size=8, total_steps=10) for step in (0, 5, 9)} == {3e-4}
