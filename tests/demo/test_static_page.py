@@ -22,7 +22,7 @@ from srwm.demo.stream_learner import StreamLearner
 from srwm.demo.stream_session import StreamSession
 from srwm.demo.stream_views import stream_view
 from srwm.demo.tracking_learner import TrackingLearner
-from srwm.demo.tracking_session import SHOWN, TrackingSession
+from srwm.demo.tracking_session import SHOWN, Bins, TrackingSession
 from srwm.demo.tracking_views import tracking_view
 from srwm.languages import load_tracker
 
@@ -172,6 +172,9 @@ def test_a_thousand_bits_have_the_answers_of_python_and_those_of_the_srwm_are_ri
     with torch.no_grad():
         scores = [load_tracker(name)(torch.tensor([bits]))[0][0] for name in PARITY]
     ours = torch.stack([each.softmax(dim=-1) for each in scores], dim=1).numpy()
+    truths, bins = np.cumsum(bits) % 2, Bins(1, ())
+    for right in (ours.argmax(axis=-1) == truths[:, None]).tolist():
+        bins = bins.add(right)
     call(browser, "trackings", {}, method="open")
     for start in range(0, len(bits), SHOWN):
         piece = bits[start : start + SHOWN]
@@ -180,6 +183,7 @@ def test_a_thousand_bits_have_the_answers_of_python_and_those_of_the_srwm_are_ri
         assert np.allclose(said, ours[start : start + SHOWN], atol=CLOSE, rtol=0)
     assert theirs["right"][0] == theirs["steps"] == 1000
     assert theirs["right"][1] < 600
+    assert theirs["bins"] == {"width": 16, "list": [list(stretch) for stretch in bins.stretches]}
 
 
 def test_a_sequence_is_read_as_with_a_server(browser, view):

@@ -132,6 +132,14 @@ def test_models_that_do_not_go_together_are_refused():
             TrackingLearner(models)
 
 
+@pytest.mark.parametrize(
+    ("memory", "title"),
+    [("srwm", "SRWM"), ("deltanet", "DeltaNet"), ("fake_srwm", "Fake SR"), ("attention", "Transformer")],
+)
+def test_networks_are_called_by_their_memory_without_an_article(memory, title):
+    assert TrackingLearner([(small_tracker(memory), "some")]).trackers[0].title == title
+
+
 def test_the_longest_training_of_the_networks_is_what_lengths_are_compared_with():
     models = [(small_tracker(longest=longest), "some") for longest in (16, 40)]
     assert TrackingLearner(models).trained_length == 40
