@@ -38,7 +38,7 @@ from srwm.demo.serve import make_server
 from srwm.errors import InputError
 from srwm.fewshot import FewShotModel, load_model
 
-STREAM = 0xDE30
+RNG_STREAM = 0xDE30
 """Keeps these episodes apart from those of training."""
 OWN_SIZE = 105
 """Height and width of the images as they are in Omniglot."""
@@ -173,7 +173,14 @@ def compare(
     try:
         drawing = drawings(source, way, images, data, page)
         drawn = draw_episodes(
-            images, torch.tensor(0), batch_size=episodes, ways=model.ways, shots=1, queries=1, seed=seed, stream=STREAM
+            images,
+            torch.tensor(0),
+            batch_size=episodes,
+            ways=model.ways,
+            shots=1,
+            queries=1,
+            seed=seed,
+            rng_stream=RNG_STREAM,
         )
         wanted = drawn.query_labels[:, 0]
         answers = [

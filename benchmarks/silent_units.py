@@ -28,7 +28,7 @@ def answering_units(model: FewShotModel, images: ImageSet) -> dict[str, tuple[in
     """Count, by layer, the units that answer any input of some test episodes, those that answer any query, and all."""
     task = model.config.task
     drawn = draw_episodes(
-        images, torch.tensor(0), batch_size=EPISODES, ways=task.ways, shots=task.shots, seed=0, stream=2
+        images, torch.tensor(0), batch_size=EPISODES, ways=task.ways, shots=task.shots, seed=0, rng_stream=2
     )
     found = {}
 

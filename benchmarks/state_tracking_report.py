@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from srwm.languages.evaluation import LanguagesEvaluation
 from srwm.languages.plots import plot_evaluations
-from srwm.languages.tables import read_evaluation
+from srwm.runs.results import read_part
 
 MEMORIES = {
     "": "gated SRWM",
@@ -103,7 +104,11 @@ def draw(runs: Sequence[Mapping[str, Any]], folder: Path) -> None:
     settings = by_setting(runs)
     for task in dict.fromkeys(run["config"]["task"]["name"] for run in runs):
         tested = {
-            title: [read_evaluation(test_of(run)) for run in settings.get(task + ending, []) if run.get("test")]
+            title: [
+                read_part(LanguagesEvaluation, test_of(run))
+                for run in settings.get(task + ending, [])
+                if run.get("test")
+            ]
             for ending, title in MEMORIES.items()
         }
         plot_evaluations({title: found for title, found in tested.items() if found}, folder / f"{task}.png")

@@ -23,7 +23,9 @@ from srwm.demo.samples import sample_images
 from srwm.demo.session import Session
 from srwm.demo.stream_learner import StreamLearner
 from srwm.demo.stream_session import MAX_STEPS, StreamSession
+from srwm.demo.tracking_session import SHOWN
 from srwm.fewshot import load_model
+from srwm.languages import load_tracker
 from srwm.runs.json_objects import json_bytes
 from srwm.sequential import load_stream_model
 from tests.demo.browser import View, open_browser
@@ -114,6 +116,32 @@ def compare_stream(browser: Any, model: str, images: int, seed: int = 0) -> dict
     }
 
 
+@torch.no_grad()
+def compare_tracking(browser: Any, models: Sequence[str], symbols: int, seed: int = 0) -> dict[str, Any]:
+    """Have both read the same random symbols, with each of the networks."""
+    trackers = [load_tracker(name) for name in models]
+    drawn = np.random.Generator(np.random.Philox(key=seed)).integers(len(trackers[0].symbols), size=symbols).tolist()
+    scores = [tracker(torch.tensor([drawn]))[0][0] for tracker in trackers]
+    ours = torch.stack([each.softmax(dim=-1) for each in scores], dim=1).numpy()
+    call(browser, "trackings", {}, method="open")
+    differences, agreed = [], 0
+    for first in range(0, symbols, SHOWN):
+        piece = drawn[first : first + SHOWN]
+        told = call(browser, "trackings", "here", "read", {"symbols": piece}, method="ask")
+        theirs = np.array([each["probabilities"] for each in told["shown"][-len(piece) :]])
+        some = ours[first : first + SHOWN]
+        differences.append(float(np.abs(theirs - some).max()))
+        agreed += int((theirs.argmax(axis=-1) == some.argmax(axis=-1)).sum())
+    return {
+        "models": list(models),
+        "symbols": symbols,
+        "largest_difference": max(differences),
+        "same_answers": agreed / (symbols * len(models)),
+        "accuracy": [right / symbols for right in told["right"]],
+        "first_errors": told["first_errors"],
+    }
+
+
 def first_answers(url: str, rounds: int) -> dict[str, Any]:
     """Open the page anew in a new browser, with nothing in its cache, and wait for the first answer."""
     from_start, from_loaded, sent, asked, elsewhere = [], [], [], [], []
@@ -163,6 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("page", type=Path, help="its folder: site/try")
     parser.add_argument("--tasks", type=int, default=200, help="(default: %(default)s)")
     parser.add_argument("--images", type=int, default=1000, help="of a stream (default: %(default)s)")
+    parser.add_argument("--symbols", type=int, default=1000, help="of a sequence (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=10, help="of the first answer (default: %(default)s)")
     parser.add_argument("--json", type=Path, help="write the figures here")
     args = parser.parse_args(argv)
@@ -176,6 +205,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = {
                 "tasks": compare_tasks(browser, "omniglot-1shot", args.tasks),
                 "stream": compare_stream(browser, "strokes-stream", args.images),
+                "tracking": compare_tracking(browser, ("parity-srwm", "parity-deltanet"), args.symbols),
                 "first_answer": first,
                 "weight": weight(args.page),
                 "browser": f"Chromium {browser.capabilities['browserVersion']}",

@@ -121,7 +121,7 @@ def save_plot(metrics: Sequence[dict[str, Any]], by_shots: Sequence[float], ways
 def save_episode(model: FewShotModel, images: ImageSet, path: Path) -> None:
     """Let the model learn five new characters and answer ten questions about them, as a picture."""
     drawn = draw_episodes(
-        images, torch.tensor(0), batch_size=1, ways=model.ways, shots=1, queries=10, seed=1, stream=99
+        images, torch.tensor(0), batch_size=1, ways=model.ways, shots=1, queries=10, seed=1, rng_stream=99
     )
     support, labels, query, wanted = (field[0] for field in drawn)
     state = model.learn(images.images[support], labels)

@@ -10,16 +10,17 @@ import json
 import sys
 from pathlib import Path
 
-from srwm.continual.measures import TaskMatrix
+from srwm.continual.measures import ContinualEvaluation, TaskMatrix
 from srwm.continual.plots import plot_matrices
-from srwm.continual.tables import read_evaluation
 from srwm.runs.results import read_part
 
 
 def matrix_in(source: Path) -> TaskMatrix:
     """The matrix of a run, or of an evaluation."""
     if source.is_dir():
-        return read_evaluation(json.loads((source / "result.json").read_text(encoding="utf-8"))["test"]).orders[0]
+        return read_part(
+            ContinualEvaluation, json.loads((source / "result.json").read_text(encoding="utf-8"))["test"]
+        ).orders[0]
     return read_part(TaskMatrix, json.loads(source.read_text(encoding="utf-8"))["orders"][0], "orders[0]")
 
 

@@ -69,6 +69,7 @@ def load(
         InputError: if there is no such model.
         RunError: if it cannot be downloaded, or not as it should be.
     """
+    from srwm.errors import InputError
     from srwm.runs.model_files import kind_of
     from srwm.runs.shipped import find_model
 
@@ -86,6 +87,10 @@ def load(
         from srwm.tabular import load_tabular
 
         return load_tabular(name, device)
+    if kind == "reinforcement-learning":
+        raise InputError(
+            f"{name.name} is an agent that plays games: `srwm watch` films it, srwm.rl.loading.load_agent loads it"
+        )
     if kind == "languages":
         from srwm.languages import load_tracker
 

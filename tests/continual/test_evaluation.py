@@ -10,8 +10,8 @@ import torch
 from srwm.continual import TaskMatrix, draw_sequences, evaluate, evaluate_orders
 from srwm.continual.evaluation import TEST, ContinualTask, InContext, accuracies, embed
 from srwm.continual.measures import ContinualEvaluation, measured, task_matrix
-from srwm.continual.tables import read_evaluation
 from srwm.errors import InputError
+from srwm.runs.results import read_part
 from srwm.supervised.network import to_unit
 from srwm.supervised.statistics import Measured
 
@@ -20,7 +20,9 @@ from .tiny import bank, config, model
 
 def by_hand(one, images, tasks, sequences, seed=0):
     """Accuracy of each sequence on task i after task j, one sequence and one query at a time."""
-    drawn = draw_sequences(images, torch.tensor(0), tasks, batch_size=sequences, order="fixed", seed=seed, number=TEST)
+    drawn = draw_sequences(
+        images, torch.tensor(0), tasks, batch_size=sequences, order="fixed", seed=seed, rng_stream=TEST
+    )
     found = torch.zeros(sequences, tasks.tasks, tasks.tasks)
     for row in range(sequences):
         state = None
@@ -97,9 +99,9 @@ def test_a_matrix_of_another_form_is_refused():
 def test_an_evaluation_comes_back_from_json():
     one = model()
     found = ContinualEvaluation.of_orders((evaluate(one, bank(), one.config.tasks, sequences=4),))
-    assert read_evaluation(json.loads(json.dumps(dataclasses.asdict(found)))) == found
+    assert read_part(ContinualEvaluation, json.loads(json.dumps(dataclasses.asdict(found)))) == found
     with pytest.raises(InputError, match="orders"):
-        read_evaluation({"accuracy": 1.0, "interval": None})
+        read_part(ContinualEvaluation, {"accuracy": 1.0, "interval": None})
 
 
 def test_asking_changes_nothing():

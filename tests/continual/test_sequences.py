@@ -86,7 +86,7 @@ def test_several_steps_at_once_are_those_steps_one_by_one():
 def test_seeds_and_uses_draw_other_sequences():
     tasks, images = tasks_of(), bank()
     base = draw_sequences(images, torch.tensor(0), tasks, batch_size=5, seed=0)
-    for options in ({"seed": 1}, {"seed": 0, "number": 1}):
+    for options in ({"seed": 1}, {"seed": 0, "rng_stream": 1}):
         assert not torch.equal(
             base.support, draw_sequences(images, torch.tensor(0), tasks, batch_size=5, **options).support
         )

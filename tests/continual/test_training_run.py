@@ -19,10 +19,11 @@ from srwm.continual import (
     load_continual_model,
     train_run,
 )
-from srwm.continual.tables import read_evaluation
+from srwm.continual.measures import ContinualEvaluation
 from srwm.errors import InputError
 from srwm.runs.config import from_json
 from srwm.runs.metrics import read_metrics
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 
 from .tiny import config
@@ -67,7 +68,7 @@ def test_the_result_is_the_test_of_the_best_checkpoint(whole, sources):
     path, (_, content) = whole
     tasks = recipe(sources).tasks
     again = evaluate_orders(load_continual_model(path), load_bank(tasks, "test"), tasks, sequences=6)
-    assert read_evaluation(json.loads((path / "result.json").read_text())["test"]) == again
+    assert read_part(ContinualEvaluation, json.loads((path / "result.json").read_text())["test"]) == again
     assert [order.tasks for order in again.orders] == [("one", "two"), ("two", "one")]
     assert content["test"]["accuracy"] == again.accuracy
 

@@ -19,10 +19,10 @@ def image_set(counts=COUNTS):
     return ImageSet.of_counts("letters/train", images, list(counts), [f"class{i}" for i in range(len(counts))])
 
 
-def draw(steps=0, *, counts=COUNTS, batch_size=64, ways=3, shots=2, queries=1, seed=0, stream=0):
+def draw(steps=0, *, counts=COUNTS, batch_size=64, ways=3, shots=2, queries=1, seed=0, rng_stream=0):
     steps = torch.tensor(steps) if isinstance(steps, int) else steps
     options = {"batch_size": batch_size, "ways": ways, "shots": shots, "queries": queries}
-    return draw_episodes(image_set(counts), steps, **options, seed=seed, stream=stream)
+    return draw_episodes(image_set(counts), steps, **options, seed=seed, rng_stream=rng_stream)
 
 
 def class_of(places, counts=COUNTS):
@@ -128,8 +128,8 @@ def test_a_smaller_batch_is_the_beginning_of_a_larger_one():
 
 def test_each_seed_stream_and_step_draws_other_episodes():
     drawn = [
-        tuple(draw(step, seed=seed, stream=stream, batch_size=2).support.flatten().tolist())
-        for seed, stream, step in itertools.product(range(3), range(3), range(3))
+        tuple(draw(step, seed=seed, rng_stream=rng_stream, batch_size=2).support.flatten().tolist())
+        for seed, rng_stream, step in itertools.product(range(3), range(3), range(3))
     ]
     assert len(set(drawn)) == 27
 
@@ -141,7 +141,7 @@ def test_the_same_arguments_draw_the_same_whatever_torchs_random_state_is():
 
 
 def test_what_was_drawn_once_is_drawn_for_ever():
-    drawn = draw(3, batch_size=2, queries=2, seed=1, stream=2)
+    drawn = draw(3, batch_size=2, queries=2, seed=1, rng_stream=2)
     assert [field.tolist() for field in drawn] == KNOWN
 
 
@@ -214,4 +214,4 @@ def test_the_order_of_the_support_says_nothing_about_classes_images_and_the_quer
 
 def test_an_episode_has_one_query_and_is_of_stream_0_unless_told_otherwise():
     unnamed = draw_episodes(image_set(), torch.tensor(3), batch_size=2, ways=3, shots=2, seed=1)
-    assert_equal(unnamed, draw(3, batch_size=2, queries=1, seed=1, stream=0))
+    assert_equal(unnamed, draw(3, batch_size=2, queries=1, seed=1, rng_stream=0))

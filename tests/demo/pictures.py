@@ -9,12 +9,15 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import torch
 from PIL import Image
 
+import srwm
 from srwm.demo import create_app, listen
 from srwm.demo.serve import make_server, url_of
 from srwm.demo.stream_session import MAX_STEPS
+from srwm.demo.tracking_session import MAX_SYMBOLS
 from srwm.fewshot import load_model
 from srwm.sequential import load_stream_model
 
@@ -24,6 +27,9 @@ from .small import Page
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "pictures"
 STREAM_SEED = 7
 STREAM_IMAGES = 3010
+TRACKING = ("parity-srwm", "parity-deltanet")
+TRACKING_SEED = 7
+TRACKING_SYMBOLS = 1000
 NAMES = ("spiral", "star", "fish", "house", "bolt")
 
 
@@ -123,6 +129,20 @@ def show_stream(view):
     view.leave()
 
 
+def show_tracking(view):
+    """Open the third tab, and let it read random bits: the picture follows from the seed."""
+    view.script("location.hash = '/tracking'")
+    view.wait(lambda: view.script("return document.body.dataset.trackingReady"))
+    page = Page(urlsplit(view.url).port)
+    page.session = f"/api/tracking/sessions/{view.script('return sessionStorage.tracking')}"
+    bits = np.random.Generator(np.random.Philox(key=TRACKING_SEED)).integers(2, size=TRACKING_SYMBOLS).tolist()
+    for start in range(0, TRACKING_SYMBOLS, MAX_SYMBOLS):
+        page.change("read", symbols=bits[start : start + MAX_SYMBOLS])
+    view.browser.refresh()
+    view.wait(lambda: view.find("#read-symbols").text == f"{TRACKING_SYMBOLS:,}")
+    view.leave()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?", default="omniglot-1shot", help="(default: %(default)s)")
@@ -132,7 +152,8 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     listening = listen(0)
     stream = load_stream_model(args.stream), Path(args.stream).name
-    server = make_server(create_app(load_model(args.model), Path(args.model).name, stream=stream))
+    tracking = [(srwm.load(name), name) for name in TRACKING]
+    server = make_server(create_app(load_model(args.model), Path(args.model).name, stream=stream, tracking=tracking))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     browser = open_browser()
@@ -152,6 +173,10 @@ def main():
         for name, dark in (("demo-stream-light.png", False), ("demo-stream-dark.png", True)):
             view.open(width=1320, height=1210, dark=dark)
             show_stream(view)
+            save(name, view.picture())
+        for name, dark in (("demo-tracking-light.png", False), ("demo-tracking-dark.png", True)):
+            view.open(width=1320, height=1056, dark=dark)
+            show_tracking(view)
             save(name, view.picture())
     finally:
         browser.quit()

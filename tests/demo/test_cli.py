@@ -5,17 +5,20 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from srwm.cli import build_parser, main
 from srwm.demo import listen
 from srwm.fewshot import export_model, shipped_models
+from srwm.languages import export_tracker
 from srwm.sequential import export_stream_model
 
 from .asgi import call
 from .small import small_model
 from .small_stream import GATED, small_stream_model
+from .small_tracking import small_tracker
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,32 @@ def stream_of(app):
     return call(app, "/api/stream").content["stream"]
 
 
+def networks_of(app):
+    return [each["name"] for each in call(app, "/api/tracking").content["tracking"]["networks"]]
+
+
+def test_the_models_of_parity_that_come_with_the_package_are_taken_when_none_are_named(exported, served):
+    assert main(["demo", str(exported), "--port", "0"]) == 0
+    assert networks_of(served[0]) == ["parity-srwm", "parity-deltanet"]
+
+
+def test_models_of_languages_can_be_named(exported, served, tmp_path):
+    names = [str(tmp_path / memory) for memory in ("srwm", "lstm")]
+    for name in names:
+        tracker = small_tracker(Path(name).name, "sum-mod-3")
+        export_tracker(tracker, Path(name), half=False, measured={}, card="")
+    assert main(["demo", str(exported), "--tracking", names[0], "--tracking", names[1], "--port", "0"]) == 0
+    assert networks_of(served[0]) == names
+
+
+def test_models_that_read_no_symbols_or_are_not_there_exit_2(exported, served, capsys):
+    assert main(["demo", str(exported), "--tracking", str(exported), "--port", "0"]) == 2
+    assert "reads no symbols; expected a model of languages" in capsys.readouterr().err
+    assert main(["demo", str(exported), "--tracking", "nowhere", "--port", "0"]) == 2
+    assert "there is no model 'nowhere'" in capsys.readouterr().err
+    assert served == []
+
+
 def test_a_model_of_streams_can_be_named(exported, exported_stream, served, capsys):
     assert main(["demo", str(exported), "--stream", str(exported_stream), "--port", "0"]) == 0
     assert stream_of(served[0])["name"] == str(exported_stream)
@@ -85,7 +114,7 @@ def test_the_model_of_streams_that_comes_with_the_package_is_taken_when_none_is_
     assert stream_of(served[0])["name"] == "small-stream"
 
 
-def test_where_there_is_no_model_of_streams_it_says_so_and_leaves_the_tab_out(
+def test_where_the_models_of_the_other_tabs_are_not_there_it_says_so_and_leaves_them_out(
     exported, served, capsys, monkeypatch, tmp_path
 ):
     monkeypatch.setattr("srwm.runs.shipped.SHIPPED", tmp_path)
@@ -94,6 +123,9 @@ def test_where_there_is_no_model_of_streams_it_says_so_and_leaves_the_tab_out(
     assert out.startswith("The tab of the unbounded stream is left out: there is no model 'strokes-stream'")
     assert out.splitlines()[0].endswith(". Name a model of streams with --stream.")
     assert stream_of(served[0]) is None
+    assert out.splitlines()[1].startswith("The tab of state tracking is left out: there is no model 'parity-srwm'")
+    assert out.splitlines()[1].endswith(". Name models of languages with --tracking.")
+    assert call(served[0], "/api/tracking").content == {"tracking": None}
 
 
 @pytest.mark.parametrize("name", ["nowhere", "omniglot-1shot"])

@@ -4,11 +4,14 @@ import base64
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+import srwm.demo
 from deploy.small import as_installed
 from srwm.demo.drawing import LOOKS, draw_image, read_picture
 from srwm.demo.learner import DrawingLearner
@@ -18,6 +21,10 @@ from srwm.demo.static_page import RUNTIME_FILES, static_page
 from srwm.demo.stream_learner import StreamLearner
 from srwm.demo.stream_session import StreamSession
 from srwm.demo.stream_views import stream_view
+from srwm.demo.tracking_learner import TrackingLearner
+from srwm.demo.tracking_session import SHOWN, Bins, TrackingSession
+from srwm.demo.tracking_views import tracking_view
+from srwm.languages import load_tracker
 
 from .small import CROSS, HOOK, NAME, RING, SHAPE, STROKES, WAVE, WAYS, small_model
 from .small_stream import GATED, STREAM_NAME, small_stream_model
@@ -32,6 +39,9 @@ pytestmark = [
         not browser_runtime.is_fetched(), reason="runs where `python docs/tools/browser_runtime.py` had its way"
     ),
 ]
+PARITY = ("parity-srwm", "parity-deltanet")
+"""The models that come with srwm: that one of them follows parity is what the page is about."""
+TRACKING_FILES = ("tracking-0.bin", "tracking-1.bin")
 CLOSE = 1e-4
 """A tenth of what is promised: float32 in WebAssembly and in PyTorch, over a few steps of small networks."""
 
@@ -41,7 +51,12 @@ def files():
     with as_installed():
         stream = small_stream_model(**GATED), STREAM_NAME
         return static_page(
-            small_model(source="omniglot"), NAME, browser_runtime.read(), stream=stream, home="../about.html"
+            small_model(source="omniglot"),
+            NAME,
+            browser_runtime.read(),
+            stream=stream,
+            tracking=[(load_tracker(name), name) for name in PARITY],
+            home="../about.html",
         )
 
 
@@ -152,6 +167,56 @@ def test_a_stream_is_lived_as_in_python(browser, view):
         assert theirs == ours
 
 
+def test_a_thousand_bits_have_the_answers_of_python_and_those_of_the_srwm_are_right(browser, view):
+    bits = np.random.Generator(np.random.Philox(key=1)).integers(2, size=1000).tolist()
+    with torch.no_grad():
+        scores = [load_tracker(name)(torch.tensor([bits]))[0][0] for name in PARITY]
+    ours = torch.stack([each.softmax(dim=-1) for each in scores], dim=1).numpy()
+    truths, bins = np.cumsum(bits) % 2, Bins(1, ())
+    for right in (ours.argmax(axis=-1) == truths[:, None]).tolist():
+        bins = bins.add(right)
+    call(browser, "trackings", {}, method="open")
+    for start in range(0, len(bits), SHOWN):
+        piece = bits[start : start + SHOWN]
+        theirs = call(browser, "trackings", "here", "read", {"symbols": piece}, method="ask")
+        said = [each["probabilities"] for each in theirs["shown"][-len(piece) :]]
+        assert np.allclose(said, ours[start : start + SHOWN], atol=CLOSE, rtol=0)
+    assert theirs["right"][0] == theirs["steps"] == 1000
+    assert theirs["right"][1] < 600
+    assert theirs["bins"] == {"width": 16, "list": [list(stretch) for stretch in bins.stretches]}
+
+
+def test_a_sequence_is_read_as_with_a_server(browser, view):
+    session = TrackingSession(TrackingLearner([(load_tracker(name), name) for name in PARITY]))
+    assert_same_tracking(call(browser, "trackings", {}, method="open"), session)
+    for symbols in ([1], [0, 1, 1] * 12):
+        session.read(symbols)
+        told = call(browser, "trackings", "here", "read", {"symbols": symbols}, method="ask")
+        assert_same_tracking(told, session)
+    for place in (37, 37 - SHOWN + 1):
+        session.replace(place, 0)
+        told = call(browser, "trackings", "here", "replace", {"place": place, "symbol": 0}, method="ask")
+        assert_same_tracking(told, session)
+
+
+def assert_same_tracking(theirs, session):
+    ours = tracking_view(session)
+    theirs.pop("session", None)
+    for layers, steps in zip(theirs.pop("layers"), session.layers, strict=True):
+        assert_same_layers(layers, steps)
+    del ours["layers"]
+    for each in (*theirs["shown"], *ours["shown"]):
+        del each["probabilities"]
+    assert theirs == ours
+
+
+def test_a_symbol_that_is_no_longer_shown_is_refused(browser, view):
+    call(browser, "trackings", {}, method="open")
+    call(browser, "trackings", "here", "read", {"symbols": [1] * (SHOWN + 1)}, method="ask")
+    with pytest.raises(RuntimeError, match="place 1 cannot be changed; expected one that is shown"):
+        call(browser, "trackings", "here", "replace", {"place": 1, "symbol": 0}, method="ask")
+
+
 def test_a_picture_from_disk_is_read_as_python_reads_it(view, tmp_path):
     ink = draw_image(HOOK, LOOKS["strokes"], (1, 97, 97))[0]
     picture = Image.fromarray(255 - ink).resize((120, 90)).convert("RGB")
@@ -201,6 +266,22 @@ def test_a_person_watches_a_stream(view):
     view.wait(lambda: view.find("#lived").text == "0")
 
 
+def test_a_person_types_bits_and_lets_them_run(view):
+    view.find("#tab-tracking").click()
+    view.wait(lambda: view.script("return document.body.dataset.trackingReady"))
+    start = view.maps()
+    for bit, answer in ((1, "odd"), (1, "even"), (0, "even")):
+        view.all("#symbols button")[bit].click()
+        view.wait(lambda answer=answer: view.find("#tracking-truth").text == f"the truth: {answer}")
+        assert view.texts("#trackers tbody td")[0].startswith(f"✓ {answer}, ")
+    assert view.maps() != start
+    view.find("#tracking-play").click()
+    view.wait(lambda: int(view.find("#read-symbols").text) > 4)
+    view.find("#tracking-play").click()
+    view.browser.refresh()
+    view.wait(lambda: view.find("#read-symbols").text == "0")
+
+
 def test_it_fits_on_a_phone_and_takes_fingers(view):
     view.open(width=360, height=740)
     assert view.script("return document.documentElement.scrollWidth") == 360
@@ -219,9 +300,13 @@ def test_no_request_leaves_the_site(browser, address, tmp_path):
     view.wait(lambda: view.script("return document.body.dataset.streamReady"))
     view.find("#step").click()
     view.wait(lambda: view.find("#lived").text == "1")
+    view.find("#tab-tracking").click()
+    view.wait(lambda: view.script("return document.body.dataset.trackingReady"))
+    view.all("#symbols button")[1].click()
+    view.wait(lambda: view.find("#read-symbols").text == "1")
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     asked = {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
-    assert {f"{address}{name}" for name in ("", "teach.bin", "stream.bin", *RUNTIME_FILES)} <= asked
+    assert {f"{address}{name}" for name in ("", "teach.bin", "stream.bin", *TRACKING_FILES, *RUNTIME_FILES)} <= asked
     assert [url for url in asked if not url.startswith(address)] == []
     with handing_out(tmp_path) as elsewhere:
         code = "const [url, done] = arguments; fetch(url).then(() => done('sent'), () => done('refused'))"
@@ -238,12 +323,21 @@ def test_a_file_that_is_not_there_gets_a_sentence(browser, files, tmp_path):
     assert all("404" in message for message in view.errors())
 
 
+def test_of_the_page_of_the_server_one_file_alone_is_another_one():
+    room = Path(srwm.demo.__file__).parent
+    names = [{path.name for path in (room / part).iterdir()} for part in ("static", "in_browser")]
+    assert names[0] & names[1] == {"backend.js"}
+
+
 def test_all_that_the_page_asks_for_is_there_and_nothing_names_another_place(files):
     page = files["index.html"].decode()
     named = set(re.findall(r'(?:src|href)="([^"]+)"', page))
     for name, content in files.items():
         if name.endswith(".js") and name not in RUNTIME_FILES:
             named |= set(re.findall(r'(?:from "\./|fetched\("|load\(")([\w.]+)"', content.decode()))
-    assert named == {*files, "../about.html"} - {"index.html"}
+    # The page reads their names from models.json.
+    assert named == {*files, "../about.html"} - {"index.html", *TRACKING_FILES}
+    networks = json.loads(files["models.json"])["tracking"]["networks"]
+    assert [each["file"] for each in networks] == list(TRACKING_FILES)
     assert "default-src 'none'" in page
     assert "/static/" not in page

@@ -83,13 +83,15 @@ def test_the_accuracy_is_that_of_the_same_episodes_through_the_network(monkeypat
     monkeypatch.setattr("srwm.supervised.evaluation.IMAGES_AT_ONCE", 7)
     network, images = model(), image_set()
     network(to_unit(images.images)[None, :6], torch.zeros(1, 6, dtype=torch.int64), to_unit(images.images)[None, 6:])
-    found = evaluate(network, images, TASK, sets=2, episodes=70, seed=5, stream=8)
+    found = evaluate(network, images, TASK, sets=2, episodes=70, seed=5, rng_stream=8)
     network.eval()
     unit, means = to_unit(images.images), []
-    for stream in (8, 9):
+    for rng_stream in (8, 9):
         right = []
         for step, size in enumerate((30, 30, 10)):
-            drawn = draw_episodes(images, torch.tensor(step), batch_size=size, ways=3, shots=2, seed=5, stream=stream)
+            drawn = draw_episodes(
+                images, torch.tensor(step), batch_size=size, ways=3, shots=2, seed=5, rng_stream=rng_stream
+            )
             scores = network(unit[drawn.support], drawn.support_labels, unit[drawn.query])
             right.append((scores.argmax(dim=-1) == drawn.query_labels).float())
         means.append(torch.cat(right).mean().item())
@@ -106,8 +108,8 @@ def test_sets_and_seeds_draw_other_episodes_and_the_same_ones_again():
     network, images = model(), image_set()
     features = embed(network, images.images)
     one, two, other, again = (
-        correct_answers(network, images, features, TASK, episodes=200, seed=seed, stream=stream)
-        for seed, stream in ((0, 2), (0, 3), (1, 2), (0, 2))
+        correct_answers(network, images, features, TASK, episodes=200, seed=seed, rng_stream=rng_stream)
+        for seed, rng_stream in ((0, 2), (0, 3), (1, 2), (0, 2))
     )
     assert torch.equal(one, again)
     assert not torch.equal(one, two)
@@ -135,7 +137,7 @@ def test_accuracy_by_shots_asks_for_each_number_of_images():
     features = embed(network, images.images)
     for shots, accuracy in zip((1, 3), found, strict=True):
         task = FewShotTaskConfig(ways=3, shots=shots)
-        right = correct_answers(network, images, features, task, episodes=50, seed=0, stream=100 + shots)
+        right = correct_answers(network, images, features, task, episodes=50, seed=0, rng_stream=100 + shots)
         assert accuracy == right.mean().item()
 
 

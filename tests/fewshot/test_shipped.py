@@ -62,7 +62,7 @@ def test_it_tells_made_up_characters_apart_after_one_drawing_of_each(model):
 
 def test_it_knows_98_of_100_characters_of_omniglot_that_it_has_never_seen(model, real_pack):  # noqa: F811
     images = load_images("omniglot", "test", folder=real_pack("omniglot.npz").parent)
-    drawn = draw_episodes(images, torch.tensor(0), batch_size=400, ways=5, shots=1, queries=1, seed=0, stream=2)
+    drawn = draw_episodes(images, torch.tensor(0), batch_size=400, ways=5, shots=1, queries=1, seed=0, rng_stream=2)
     state = model.learn(images.images[drawn.support], drawn.support_labels)
     answers = model.predict(images.images[drawn.query], state).argmax(dim=-1)
     assert (answers == drawn.query_labels).float().mean() >= 0.98

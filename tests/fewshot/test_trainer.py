@@ -56,7 +56,7 @@ def episodes(one, step=0):
         shots=task.shots,
         queries=task.queries,
         seed=one.config.seed,
-        stream=module.TRAINING,
+        rng_stream=module.TRAINING,
     )
 
 

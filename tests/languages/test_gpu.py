@@ -46,7 +46,7 @@ def test_sequences_are_those_of_the_cpu():
                 torch.arange(5, device=device),
                 lengths_between(task, 2, 60),
                 seed=3,
-                stream=1,
+                rng_stream=1,
                 batch_size=40,
                 same_length=False,
             )

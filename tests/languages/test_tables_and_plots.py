@@ -9,10 +9,12 @@ from rich.console import Console
 
 from srwm.errors import InputError
 from srwm.languages import RECIPES
+from srwm.languages.evaluation import LanguagesEvaluation
 from srwm.languages.metrics import charts, measures
 from srwm.languages.plots import plot_evaluations, plot_lengths
-from srwm.languages.tables import read_evaluation, result_table
+from srwm.languages.tables import result_table
 from srwm.runs.config import to_json
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 
 from .tiny import config
@@ -83,7 +85,7 @@ def test_an_untested_run_says_what_is_known():
 
 def test_a_broken_test_gets_a_sentence():
     with pytest.raises(InputError, match="by_length"):
-        read_evaluation({"accuracy": 1.0, "by_position": []})
+        read_part(LanguagesEvaluation, {"accuracy": 1.0, "by_position": []})
 
 
 def test_every_length_is_a_measure_with_the_papers_beside_it():
@@ -126,7 +128,7 @@ def test_accuracy_over_length_of_several_runs_is_drawn(run, tmp_path):
 
 def test_several_seeds_of_a_memory_are_one_line_and_a_band_around_it(tmp_path):
     def drawn(name, *shifts):
-        tests = [read_evaluation(result(shift=shift)["test"]) for shift in shifts]
+        tests = [read_part(LanguagesEvaluation, result(shift=shift)["test"]) for shift in shifts]
         plot_evaluations({"SRWM": tests}, tmp_path / name)
         return (tmp_path / name).read_text()
 

@@ -25,10 +25,17 @@ def drawn(name, lengths, seed=0):
     return draw_sequences(task(name), keys, torch.tensor(lengths), max(lengths))
 
 
-def batch(name, steps, *, seed=3, stream=1, lengths=range(24, 25), same_length=False, **options):
+def batch(name, steps, *, seed=3, rng_stream=1, lengths=range(24, 25), same_length=False, **options):
     one = task(name) if isinstance(name, str) else name
     return draw_batch(
-        one, torch.tensor(steps), lengths, seed=seed, stream=stream, batch_size=8, same_length=same_length, **options
+        one,
+        torch.tensor(steps),
+        lengths,
+        seed=seed,
+        rng_stream=rng_stream,
+        batch_size=8,
+        same_length=same_length,
+        **options,
     )
 
 
@@ -76,7 +83,7 @@ def test_what_is_drawn_is_a_function_of_the_seed_the_stream_and_the_step(name):
 
     assert torch.equal(draw(4), draw(4))
     if name not in ONE_SEQUENCE:
-        assert not any(torch.equal(draw(4), other) for other in (draw(5), draw(4, seed=4), draw(4, stream=2)))
+        assert not any(torch.equal(draw(4), other) for other in (draw(5), draw(4, seed=4), draw(4, rng_stream=2)))
 
 
 @pytest.mark.parametrize("name", [*RECOGNISERS, "own"])

@@ -12,9 +12,10 @@ from rich.console import Console
 from fewshot.tiny import fingerprint
 from srwm.errors import InputError
 from srwm.languages import LanguagesConfig, LanguagesTrainer, evaluate, find_task, load_tracker, train_run
-from srwm.languages.tables import read_evaluation
+from srwm.languages.evaluation import LanguagesEvaluation
 from srwm.runs.config import from_json
 from srwm.runs.metrics import read_metrics
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 
 from .tiny import config
@@ -49,7 +50,7 @@ def test_the_folder_holds_all_of_the_run(whole):
 def test_the_result_is_the_test_of_the_last_weights(whole):
     path, (_, content) = whole
     again = evaluate(load_tracker(path), find_task(RECIPE.task), RECIPE.task.test_lengths, sequences=5)
-    assert read_evaluation(json.loads((path / "result.json").read_text())["test"]) == again
+    assert read_part(LanguagesEvaluation, json.loads((path / "result.json").read_text())["test"]) == again
     assert [each.lengths for each in again.by_length] == ["2-8", "12"]
     assert content["test"]["accuracy"] == again.accuracy
 

@@ -1,5 +1,7 @@
 """Gradients when the matrix grows: in float32 they stay near float64 wherever the reference does."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -231,6 +233,18 @@ def test_gradients_agree_where_changes_that_are_forgotten_make_jumps(kernel, d, 
         problem = problem.with_reset(torch.arange(7)[None] == 3)
     _, _, jumps = saved_of(problem, kernel)
     assert (jumps[..., 0] >= 0).all()
+    assert_agree(problem, solve(problem, kernel), solve(problem, "reference"), "float64")
+
+
+@pytest.mark.parametrize("gates", [1, 2])
+@pytest.mark.parametrize(("d", "out"), [(4, 3), (20, 70)])
+def test_gradients_agree_where_a_step_forgets_almost_all(kernel, d, out, gates):
+    problem = make("self_referential", 1, 4, 1, d, out, gates=gates)
+    # What is kept is a millionth of a millionth, and dividing by it would magnify all that was rounded.
+    options = {**problem.options, "forget_max": 1 - 1e-12, "forget_bias": 30.0}
+    problem = dataclasses.replace(problem, options=options)
+    _, _, jumps = saved_of(problem, kernel)
+    assert jumps.item() == 3
     assert_agree(problem, solve(problem, kernel), solve(problem, "reference"), "float64")
 
 

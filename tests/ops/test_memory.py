@@ -5,7 +5,11 @@ from importlib import import_module
 import pytest
 import torch
 
-from .inputs import OPERATORS, VARIANTS, Results, assert_agree, assert_same, make, solve
+from srwm.ops import _checkpoints
+
+from .growth import Part, decaying, with_a_large_value
+from .inputs import OPERATORS, VARIANTS, Results, assert_agree, assert_same, make, random_loss, solve
+from .tolerances import assert_near
 
 MARGIN = 1024
 """Numbers on both sides of each tensor: more than any vector or tile here would reach beyond its end."""
@@ -49,13 +53,13 @@ class Surrounded:
         return argument
 
 
-def solved_in_margins(monkeypatch, problem, backend: str) -> Results:
+def solved_in_margins(monkeypatch, problem, backend: str, loss=random_loss) -> Results:
     """What kernels give that get their tensors between margins."""
     library = import_module(f"srwm.ops.{problem.operator}._library")
     surrounded = Surrounded(import_module(f"srwm.ops.{problem.operator}.{backend}"))
     with monkeypatch.context() as patch:
         patch.setattr(library, "kernels", lambda package, name: surrounded)
-        found = solve(problem, backend)
+        found = solve(problem, backend, loss)
     assert surrounded.tensors > 10
     return found
 
@@ -70,6 +74,19 @@ def test_a_kernel_reads_and_writes_nothing_beside_its_tensors(operator, kernel, 
     problem = make(operator, *sizes, reset=reset)
     found = solved_in_margins(monkeypatch, problem, kernel)
     assert_agree(problem, found, solve(problem, "reference"), "float64")
+
+
+@pytest.mark.parametrize("least", [1.0, 0.9])
+def test_that_the_last_interval_has_a_jump_is_read_from_its_place(kernel, least, monkeypatch):
+    monkeypatch.setattr(_checkpoints, "steps_between", lambda rows, columns, decays=False: 5)
+    # Beside that place it says that there is none.
+    monkeypatch.setitem(FILLINGS, torch.int32, -1)
+    problem = decaying(with_a_large_value(1e8, 11, 1, 12, 1, 3), least).to(torch.float32)
+    loss = Part(last=11 / 12).loss
+    found = solved_in_margins(monkeypatch, problem, kernel, loss)
+    truth = solve(problem.to(torch.float64), "reference", loss)
+    for name in ("d q", "d k", "d v", "d beta", "d decay", "d state"):
+        assert_near(found[name], truth[name], "float32 under growth gradients")
 
 
 # Sizes of heads between the powers of two, where vectors and tiles are fuller and emptier; in the interpreter too slow.

@@ -42,7 +42,10 @@ def check_both_orders(problem, monkeypatch):
 
 
 SIZES = [1, 2, 3, 5, 8, 9, 16, 17, 31, 32, 33, 64, 65, 100, 128]
-"""Of heads and of outputs."""
+"""Of heads."""
+
+COLUMNS = [*SIZES, 129, 200, 300]
+"""Of outputs, which may be more."""
 
 REGISTERS = 65536
 """Of a multiprocessor of every NVIDIA GPU since Kepler; each thread can have 255."""
@@ -72,7 +75,7 @@ def check_launch(blocks: int, constants: dict, d: int, columns: int, dtype: torc
 @pytest.mark.parametrize("decays", [False, True])
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_tiles_of_the_delta_rule_cover_its_columns(backward, decays, dtype):
-    for d, e in itertools.product(SIZES, SIZES):
+    for d, e in itertools.product(SIZES, COLUMNS):
         blocks, run = delta_rule._blocks(d, e, dtype, backward, decays)
         check_launch(blocks, run.constants, d, e, dtype)
         assert (run.constants["D"], run.constants["E"], run.constants["DECAYS"]) == (d, e, decays)
@@ -82,7 +85,7 @@ def test_the_tiles_of_the_delta_rule_cover_its_columns(backward, decays, dtype):
 @pytest.mark.parametrize("gates", [0, 1, 2])
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_tiles_of_the_self_referential_rule_cover_its_columns(backward, gates, dtype):
-    for d, out, crowded in itertools.product(SIZES, SIZES, (False, True)):
+    for d, out, crowded in itertools.product(SIZES, COLUMNS, (False, True)):
         parts = self_referential._parts(d, out, Options(forget_gates=gates), dtype, crowded, backward)
         # One program runs everything, or the core comes first on the way there and last on the way back.
         order = [(part.runs_core, part.runs_read) for part in parts]

@@ -3,6 +3,7 @@
 With names of tests behind it, only those.
 """
 
+import functools
 import itertools
 import sys
 from pathlib import Path
@@ -18,8 +19,13 @@ if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rl.toy_envs import ToyEnv, toy_config
+from srwm.nn import named_tensors
+from srwm.rl.agent import Agent
+from srwm.rl.ray_sampler import RemoteActor
+from srwm.rl.rollout_buffer import RolloutBuffer
+from srwm.rl.sampler import LocalSampler
 from srwm.rl.trainer import RLTrainer
-from srwm.runs.devices import set_deterministic
+from srwm.runs.devices import set_deterministic, set_tf32
 from srwm.vision.max_pool import max_pool_bias
 
 pytestmark = pytest.mark.gpu if pytest else None
@@ -125,6 +131,27 @@ def test_resuming_a_deeper_pipeline_is_bit_exact():
     other.load_tensors(saved)
     iterations(other, range(3, 6))
     assert_equal(copies(one), copies(other))
+
+
+def test_an_actor_of_a_cluster_plays_on_a_gpu_what_one_of_this_process_plays():
+    train = {"ray_gpus": 0.5, "actors": 1, "precision": "float32"}
+    config = toy_config(train=train)
+    set_tf32(False)
+    games = functools.partial(PinnedEnv, config.schedule.envs_per_actor)
+    remote = RemoteActor(config, 0, lambda number, pinned: games(0))
+    agent = Agent(config.agent).to(DEVICE)
+    weights = {name: tensor.cpu().numpy() for name, tensor in agent.state_dict().items()}
+    buffer = RolloutBuffer(config.schedule, 1, agent.initial_state(1), DEVICE, phases_ahead=1)
+    sampler = LocalSampler(config, [0], buffer, DEVICE, make_envs=lambda number, pinned: games(0))
+    for phase in range(2):
+        found = remote.play(weights, phase)
+        sampler.start(agent, phase)
+        sampler.finish()
+        sampler.complete()
+    order = torch.arange(config.schedule.unrolls_per_phase(1), device=DEVICE)
+    expected = named_tensors(buffer.unrolls(*config.schedule.locate(1, order, actors=1)))
+    for name, tensor in expected:
+        assert torch.equal(torch.from_numpy(found[name]), tensor.cpu()), name
 
 
 def test_capturing_cuda_graphs_leaves_everything_as_it_was():

@@ -1,13 +1,16 @@
 """Actors on a Ray cluster of three nodes, which the tests start on this machine."""
 
+import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-from srwm.errors import InputError
+from srwm.errors import InputError, RunError
+from srwm.rl.ray_sampler import RemoteActor
 from srwm.rl.trainer import RLTrainer
 
 from . import toy_envs
@@ -51,6 +54,31 @@ def test_an_address_without_a_cluster_is_a_sentence():
     pytest.importorskip("ray", reason="runs where the extra `cluster` is installed")
     with pytest.raises(InputError, match=r"train\.ray_address 127\.0\.0\.1:1: no Ray cluster answers there"):
         make_trainer(executor="ray", ray_address="127.0.0.1:1")
+
+
+def test_two_learners_with_actors_on_a_cluster_learn_what_they_learn_from_actors_of_their_own(
+    cluster, tmp_path, in_two_processes
+):
+    in_two_processes(Path(__file__).parent / "two_learners_on_ray.py", tmp_path, cluster.address)
+    first, second = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
+    assert first["ray"] == first["local"] == second["ray"] == second["local"]
+
+
+def test_more_gpus_than_the_cluster_has_are_refused(cluster):
+    with pytest.raises(InputError, match=r"train\.ray_gpus: .* 1\.5 GPUs in all, and the cluster has 0"):
+        make_trainer(executor="ray", ray_address=cluster.address, ray_gpus=0.5)
+
+
+@pytest.mark.parametrize("gpus", [-1.0, 1.5])
+def test_parts_of_gpus_that_ray_does_not_give_are_refused(gpus):
+    with pytest.raises(ValueError, match="ray_gpus"):
+        toy_config(train={"ray_gpus": gpus})
+
+
+def test_an_actor_without_the_gpu_that_it_is_to_have_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("srwm.rl.ray_sampler.has_gpu", lambda: False)
+    with pytest.raises(RunError, match=r"train\.ray_gpus=0\.5, but PyTorch finds no GPU on .*; install a PyTorch"):
+        RemoteActor(toy_config(train={"ray_gpus": 0.5}), 0, make_envs)
 
 
 @pytest.fixture(scope="module", params=[{}, {"rollout_groups": 2, "batch_size": 3}], ids=["one group", "two groups"])

@@ -11,6 +11,7 @@ from srwm.fewshot import FewShotModel, export_model, load_model
 from srwm.runs import shipped
 from srwm.runs.shipped import find_model, shipped_models
 from srwm.sequential import StreamModel, export_stream_model, load_stream_model
+from video.small import save_agent
 
 
 @pytest.fixture
@@ -65,6 +66,12 @@ def test_a_model_of_another_kind_is_refused_with_those_that_fit(package):
         load_stream_model("one")
     with pytest.raises(InputError, match="the model 'many' is of kind 'sequential'; expected one of kind 'few-shot'"):
         load_model("many")
+
+
+def test_an_agent_is_named_with_what_it_is_for(package):
+    save_agent(package / "player")
+    with pytest.raises(InputError, match="player is an agent that plays games: `srwm watch` films it"):
+        srwm.load("player")
 
 
 def test_a_package_without_such_a_model_names_none(tmp_path, monkeypatch):

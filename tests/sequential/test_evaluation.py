@@ -25,7 +25,7 @@ def test_features_are_those_of_the_images_at_the_scale_of_their_source():
 
 def test_answers_equal_those_of_the_whole_network():
     images, network = bank(), model()
-    right, drawn = answers(network, images, embed(network, images), order=(1, 0), streams=5, seed=3, number=7)
+    right, drawn = answers(network, images, embed(network, images), order=(1, 0), streams=5, seed=3, rng_stream=7)
     assert right.shape == (5, 24)
     assert drawn.mask.all()
     assert (drawn.source[:, :12] == 1).all()
@@ -71,7 +71,9 @@ def test_each_measure_is_what_a_plain_loop_finds():
     features = embed(network, images)
     totals = []
     for order, measured in zip([(0, 1), (1, 0)], found.orders, strict=True):
-        parts = [answers(network, images, features, order=order, streams=20, seed=4, number=2 + i) for i in range(2)]
+        parts = [
+            answers(network, images, features, order=order, streams=20, seed=4, rng_stream=2 + i) for i in range(2)
+        ]
         right, labels, previous = (
             torch.cat([part[0] for part in parts]),
             torch.cat([part[1].labels for part in parts]),

@@ -13,10 +13,10 @@ from .tiny import bank, config
 STEPS = torch.arange(40)
 
 
-def draw(steps=STEPS, images=None, *, batch_size=4, seed=0, number=0, stream=None, **options):
+def draw(steps=STEPS, images=None, *, batch_size=4, seed=0, rng_stream=0, stream=None, **options):
     images = bank() if images is None else images
     wanted = config(stream=stream or {}).stream
-    return draw_streams(images, steps, wanted, batch_size=batch_size, seed=seed, number=number, **options)
+    return draw_streams(images, steps, wanted, batch_size=batch_size, seed=seed, rng_stream=rng_stream, **options)
 
 
 def classes_of(images, drawn):
@@ -159,7 +159,7 @@ def test_what_is_drawn_depends_on_seed_step_and_number_alone():
     for step in (0, 17):
         alone = draw(torch.tensor(step))
         assert all(torch.equal(field[step], other) for field, other in zip(one, alone, strict=True))
-    for other in (draw(seed=1), draw(number=1), draw(STEPS + 40)):
+    for other in (draw(seed=1), draw(rng_stream=1), draw(STEPS + 40)):
         assert not torch.equal(one.place, other.place)
         assert not torch.equal(one.mask, other.mask)
 
@@ -248,7 +248,7 @@ def test_no_two_purposes_share_a_key(keys_in_use, order):
 
 
 def test_the_streams_of_a_seed_stay_what_they_are():
-    drawn = draw(torch.tensor(3), batch_size=2, parts=2, seed=1, number=2, stream={"order": "random"})
+    drawn = draw(torch.tensor(3), batch_size=2, parts=2, seed=1, rng_stream=2, stream={"order": "random"})
     assert drawn.place.tolist() == KNOWN_PLACES
     assert drawn.mask.sum(dim=-1).tolist() == [22, 20]
 

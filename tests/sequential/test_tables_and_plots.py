@@ -11,10 +11,12 @@ from rich.console import Console
 from srwm.errors import InputError
 from srwm.runs.config import to_json
 from srwm.runs.recipes import recipes_table
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 from srwm.sequential import RECIPES
+from srwm.sequential.evaluation import StreamEvaluation
 from srwm.sequential.plots import plot_adaptation, plot_training
-from srwm.sequential.tables import evaluation_table, read_evaluation, result_table, seeds_table
+from srwm.sequential.tables import evaluation_table, result_table
 
 from .tiny import config
 
@@ -75,14 +77,14 @@ def test_a_result_stands_beside_the_papers_figures():
 
 
 def test_without_figures_of_the_paper_only_ours_are_shown():
-    text = shown(evaluation_table("a run", read_evaluation(result()["test"]), {}))
+    text = shown(evaluation_table("a run", read_part(StreamEvaluation, result()["test"]), {}))
     assert "paper" not in text
     assert "ours" not in text
     assert "mini-imagenet, omniglot" in text
 
 
 def test_a_narrow_terminal_never_cuts_the_name_of_a_source():
-    table = evaluation_table("a run", read_evaluation(result()["test"]), {})
+    table = evaluation_table("a run", read_part(StreamEvaluation, result()["test"]), {})
     lines = shown(table, width=88).splitlines()
     assert max(map(len, lines)) <= 88
     assert any(line.startswith("│ mini-imagenet, │ mini-imagenet │") for line in lines)
@@ -92,17 +94,6 @@ def test_an_untested_run_says_what_is_known():
     text = shown(result_table({**result(), "test": None, "score": None, "score_step": None}, {}))
     for name, value in (("steps", "1,000"), ("best validation accuracy", "-"), ("parameters", "870,885")):
         assert re.search(rf"{name} +│ +{value} ", text)
-
-
-def test_several_seeds_are_shown_one_by_one_with_their_mean():
-    text = shown(seeds_table("SRWM", [result(0), result(5, 0.02)]))
-    assert "seed 0" in text
-    assert "seed 5" in text
-    (first, *_) = [line for line in text.splitlines() if "omniglot, mini" in line]
-    # Student's t for two values 0.90 and 0.92: 12.7 times 0.01.
-    assert "90.0" in first
-    assert "92.0" in first
-    assert "91.0 ± 12.7" in first
 
 
 def test_every_recipe_has_its_line():

@@ -33,7 +33,7 @@ def streams(one, step=0):
         batch_size=train.batch_size,
         parts=train.grad_accum_steps,
         seed=one.config.seed,
-        number=TRAINING,
+        rng_stream=TRAINING,
     )
 
 

@@ -13,6 +13,7 @@ from fewshot.tiny import fingerprint, write_images
 from srwm.errors import InputError
 from srwm.runs.config import from_json
 from srwm.runs.metrics import read_metrics
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 from srwm.sequential import (
     SequentialConfig,
@@ -22,7 +23,7 @@ from srwm.sequential import (
     load_stream_model,
     train_run,
 )
-from srwm.sequential.tables import read_evaluation
+from srwm.sequential.evaluation import StreamEvaluation
 
 from .tiny import config
 
@@ -65,7 +66,7 @@ def test_the_folder_holds_all_of_the_run(whole, sources):
 def test_the_result_is_the_test_of_the_best_checkpoint(whole, sources):
     path, (_, content) = whole
     again = evaluate(load_stream_model(path), load_bank(recipe(sources).stream, "test"), sets=2, streams=6)
-    assert read_evaluation(json.loads((path / "result.json").read_text())["test"]) == again
+    assert read_part(StreamEvaluation, json.loads((path / "result.json").read_text())["test"]) == again
     assert again.orders[1].sources == ("two", "one")
     assert content["test"]["accuracy"] == again.accuracy
 

@@ -15,15 +15,15 @@ def images(episodes=2, channels=1):
     return ((x[:, None] * 1.3).sin() * x.cos() + 0.3 * x).repeat(episodes, 4, channels, 1, 1)
 
 
-def changed(pictures=None, *, each_image=0.0, each_episode=0.0, seed=7, stream=3, step=3, first=0):
+def changed(pictures=None, *, each_image=0.0, each_episode=0.0, seed=7, rng_stream=3, step=3, first=0):
     pictures = images() if pictures is None else pictures
-    keys = episode_keys(len(pictures), seed=seed, stream=stream, step=torch.tensor(step), first=first)
+    keys = episode_keys(len(pictures), seed=seed, rng_stream=rng_stream, step=torch.tensor(step), first=first)
     return jitter(pictures, keys, each_image=each_image, each_episode=each_episode)
 
 
 def mirrored(pictures, *, seed, step, first=0):
     return horizontal_flip(
-        pictures, episode_keys(len(pictures), seed=seed, stream=1, step=torch.tensor(step), first=first)
+        pictures, episode_keys(len(pictures), seed=seed, rng_stream=1, step=torch.tensor(step), first=first)
     )
 
 
@@ -39,7 +39,7 @@ def test_it_is_a_pure_function_of_its_arguments(kind):
     first = changed(**{kind: 1.0})
     torch.rand(5)
     assert torch.equal(changed(**{kind: 1.0}), first)
-    for other in ({"seed": 8}, {"stream": 4}, {"step": 4}):
+    for other in ({"seed": 8}, {"rng_stream": 4}, {"step": 4}):
         assert not torch.allclose(changed(**{kind: 1.0}, **other), first, atol=1e-3)
 
 
@@ -155,7 +155,7 @@ def test_a_part_of_a_batch_is_mirrored_as_in_the_whole():
 
 
 def thickened(pictures, most, step=0, first=0):
-    keys = episode_keys(len(pictures), seed=0, stream=1, step=torch.tensor(step), first=first)
+    keys = episode_keys(len(pictures), seed=0, rng_stream=1, step=torch.tensor(step), first=first)
     return thicken(pictures, keys, most)
 
 
@@ -192,7 +192,7 @@ def test_each_purpose_of_each_episode_has_keys_of_its_own(monkeypatch):
 
     monkeypatch.setattr(augment, "random_bits", noted)
     for step in range(20):
-        keys = episode_keys(8, seed=0, stream=1, step=torch.tensor(step))
+        keys = episode_keys(8, seed=0, rng_stream=1, step=torch.tensor(step))
         pictures = images(8)
         horizontal_flip(jitter(thicken(pictures, keys, 1.0), keys, each_image=1.0, each_episode=1.0), keys)
     keys = torch.cat(drawn)

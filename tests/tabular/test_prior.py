@@ -7,15 +7,15 @@ from srwm.tabular.prior import TEST, TRAINING
 PRIOR = PriorConfig(most_features=30)
 
 
-def draw(step=0, *, config=PRIOR, seed=0, stream=TRAINING, **options):
-    return draw_tasks(config, seed=seed, stream=stream, step=step, batch_size=64, **options)
+def draw(step=0, *, config=PRIOR, seed=0, rng_stream=TRAINING, **options):
+    return draw_tasks(config, seed=seed, rng_stream=rng_stream, step=step, batch_size=64, **options)
 
 
 def test_a_batch_depends_on_seed_stream_and_step_alone():
     first = draw(3)
     torch.rand(7)
     assert all(torch.equal(a, b) for a, b in zip(first, draw(3), strict=True))
-    for other in (draw(4), draw(3, seed=1), draw(3, stream=TEST)):
+    for other in (draw(4), draw(3, seed=1), draw(3, rng_stream=TEST)):
         assert not torch.equal(first.labels, other.labels)
 
 

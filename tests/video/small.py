@@ -40,7 +40,8 @@ def save_agent(folder, agent=None, **config):
 def make_matrix(title="layer 1", rates=(0.1, 0.2, 0.3, 0.4), change=(1.0, 2.0, 2.0, 4.0), initial=10.0, forget=()):
     parts = (("y", "q", "k", "beta") + ("forget",) * (len(forget) > 0)) if len(rates) == 4 else ("fast",)
     heads, gates = np.array([rates, rates], np.float32), np.array([forget, forget], np.float32)
-    return MatrixView(title, parts, heads, gates, np.array(change, np.float32), initial)
+    weights = np.zeros((2, 4, len(parts)), np.float32)
+    return MatrixView(title, parts, heads, gates, np.array(change, np.float32), weights, initial)
 
 
 def make_view(step=2, matrices=None, action=3, probabilities=None, value=1.0, reward=0.0, is_last=False):

@@ -9,6 +9,7 @@ from PIL import Image
 
 from srwm.cli import main
 from srwm.cli.watch import _default_out
+from srwm.runs import shipped
 from srwm.video import Painter
 
 from .small import save_agent
@@ -44,6 +45,24 @@ class TestOnGames:
         assert told.endswith(f"\n{file}\n")
         assert (tmp_path / file).read_bytes()[4:8] == b"ftyp"
         assert 1000 <= int(told.split("level ")[1].split(":")[0]) < 1600
+
+    def test_an_agent_of_the_package_is_filmed_by_its_name(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(shipped, "SHIPPED", tmp_path)
+        save_agent(tmp_path / "starpilot")
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        status, told, _ = run(["watch", "starpilot", "--max-steps", 2], capsys)
+        assert (status, told.splitlines()[-1]) == (0, "watch-starpilot.mp4")
+
+    def test_without_ffmpeg_it_is_a_gif_of_some_steps(self, model, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr("srwm.runs.mp4.has_ffmpeg", lambda: False)
+        monkeypatch.setattr("srwm.cli.watch.GIF_STEPS", 3)
+        monkeypatch.chdir(tmp_path)
+        status, told, notes = run(["watch", model], capsys)
+        assert status == 0
+        assert "A GIF of 3 steps; for an MP4 of whole episodes: pip install 'srwm[video]'" in notes
+        with Image.open(told.splitlines()[-1]) as image:
+            assert image.n_frames == 3
 
     @pytest.mark.parametrize(
         ("options", "note"),
@@ -126,5 +145,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
 
 def test_the_video_of_a_run_goes_into_its_folder(tmp_path):
     assert _default_out(Path("models/a"), "maze") == Path("watch-a-maze.mp4")
+    assert _default_out(Path("models/maze"), "maze") == Path("watch-maze.mp4")
     (tmp_path / "config.json").write_text("{}")
     assert _default_out(tmp_path, "maze") == tmp_path / "watch-maze.mp4"

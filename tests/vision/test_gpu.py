@@ -3,10 +3,12 @@
 With names of tests behind it, only those.
 """
 
+import functools
 import sys
 from pathlib import Path
 
 import torch
+from torch.nn import functional as F
 
 try:
     import pytest
@@ -16,6 +18,7 @@ except ImportError:  # The machine with the GPU may have little more than torch 
 if not __package__:
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from srwm.runs.devices import set_tf32
 from srwm.vision import Conv4, Impala, InstanceNorm, instance_norm_pool_relu, norm_pool_relu
 from srwm.vision.bias import add_bias, bias_relu
 from srwm.vision.frames import to_images
@@ -177,26 +180,38 @@ def gradients_of(function, inputs, dy):
 
 def test_frames_become_the_numbers_of_pytorch():
     frames = torch.arange(3 * 64 * 64 * 3, device=DEVICE).remainder(256).to(torch.uint8).reshape(3, 64, 64, 3)
-    for dtype in (torch.float32, torch.bfloat16):
+    for dtype, limit in ((torch.float32, 2e-7), (torch.bfloat16, 0.0)):
         images = to_images(frames, dtype)
         assert images.is_contiguous(memory_format=torch.channels_last)
-        assert torch.equal(images[:, :3], frames.permute(0, 3, 1, 2).to(dtype) / 255)
+        assert torch.allclose(images[:, :3], frames.permute(0, 3, 1, 2).to(dtype) / 255, rtol=limit, atol=0)
         assert not images[:, 3:].any()
 
 
-def test_impala_and_its_gradients_are_those_of_the_cpu():
+def by_pytorch_alone(network, frames):
+    """IMPALA's features without a kernel of ours."""
+    x = frames
+    for stage in network.stages:
+        x = F.max_pool2d(stage.conv(x), 3, stride=2, padding=1)
+        for block in stage.blocks:
+            x = x + block.conv2(block.conv1(x.relu()).relu())
+    return network.linear(x.relu().flatten(1)).relu()
+
+
+def test_impala_and_its_gradients_are_those_of_pytorch():
     torch.manual_seed(0)
-    network, frames = Impala(), torch.rand(5, 3, 64, 64)
-    found = []
-    for device, dtype in (("cpu", torch.float64), (DEVICE, torch.float32)):
-        network = network.to(device, dtype)
-        features = network(frames.to(device, dtype))
-        gradients = torch.autograd.grad(features.square().sum(), list(network.parameters()))
-        found.append([part.double().cpu() for part in (features, *gradients)])
-    for expected, came in zip(*found, strict=True):
-        # A pixel that float32 finds to be the greatest of its window, and float64 does not, has another gradient.
-        distance = (came - expected).square().mean().sqrt() / expected.square().mean().sqrt()
-        assert distance < 5e-3, f"{tuple(came.shape)}: {distance:.2e}"
+    set_tf32(False)
+    # A unit near zero may be on its other side, and has no gradient then; in bfloat16 one in some hundreds is.
+    network, frames = Impala().to(DEVICE), torch.rand(64, 3, 64, 64, device=DEVICE)
+    for dtype, limit in ((torch.float32, 1e-2), (torch.bfloat16, 0.3)):
+        found = []
+        for function in (network, functools.partial(by_pytorch_alone, network)):
+            with torch.autocast("cuda", dtype, enabled=dtype == torch.bfloat16):
+                features = function(frames)
+            gradients = torch.autograd.grad(features.float().square().sum(), list(network.parameters()))
+            found.append([part.double() for part in (features, *gradients)])
+        for came, expected in zip(*found, strict=True):
+            distance = (came - expected).square().mean().sqrt() / expected.square().mean().sqrt()
+            assert distance < limit, f"{dtype} {tuple(came.shape)}: {distance:.2e}"
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ class Room(NamedTuple):
     compiled_in: str | None
     select: str | None
     """Which of the tests, as for pytest's `-k`; None for all."""
+    first: list[str]
+    """Those of the tests that run before the others, besides a source's own."""
 
 
 class Row(NamedTuple):
@@ -125,7 +127,8 @@ def read_scope() -> tuple[list[Room], float]:
         left_out = set(room.get("except", []))
         sources = [path for path in _files(room["sources"], "*.py") if path not in left_out]
         tests = _files(room["tests"], "test_*.py")
-        rooms.append(Room(room["name"], sources, tests, room["sample"], room.get("compiled_in"), room.get("select")))
+        options = (room.get("compiled_in"), room.get("select"), room.get("first", []))
+        rooms.append(Room(room["name"], sources, tests, room["sample"], *options))
     return rooms, scope["floor_percent"]
 
 
@@ -209,8 +212,8 @@ def _selection(room: Room) -> tuple[str, ...]:
 
 
 def _stages(room: Room, source: str, tests: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The tests of a source: its own, then the others."""
-    own = tuple(test for test in tests if Path(test).name == f"test_{_subject(source)}.py")
+    """The tests of a source: its own and those that come first, then the others."""
+    own = tuple(test for test in tests if test in room.first or Path(test).name == f"test_{_subject(source)}.py")
     others = tuple(test for test in tests if test not in own)
     return tuple((*_selection(room), *stage) for stage in (own, others) if stage)
 

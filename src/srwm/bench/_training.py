@@ -15,7 +15,7 @@ from srwm.data import ImageSet
 from srwm.runs.atomic import failures_as_sentences
 from srwm.runs.config import override
 from srwm.runs.devices import choose_device, hardware, set_deterministic
-from srwm.runs.loop import LoopOptions
+from srwm.runs.loop import LoopOptions, Trainer
 from srwm.runs.recipes import Recipe, find_recipe
 
 from ._measure import interleaved_ms
@@ -39,14 +39,16 @@ class TrainingBench:
 
     recipes: Mapping[str, Recipe]
     """Those of the experiment."""
-    train_step: Callable[[Any, torch.device], Callable[[int], None]]
-    """From a configuration and a device to the training step of a trainer on random data."""
+    trainer: Callable[[Any, torch.device], Trainer]
+    """From a configuration and a device to a trainer on random data."""
     loop_options: Callable[[Any], LoopOptions]
     """From a configuration to what says how much a step works through."""
     title: str
     """Of the table."""
     note: str = ""
     """Printed behind the line on the machine."""
+    budget_s: float = 4.0
+    """About how long each recipe is measured."""
 
     def run(
         self,
@@ -54,7 +56,7 @@ class TrainingBench:
         device_name: str,
         assignments: Sequence[str],
         json_path: Path | None,
-        budget_s: float = 4.0,
+        budget_s: float | None = None,
     ) -> int:
         """Time recipes, and print a table.
 
@@ -63,7 +65,7 @@ class TrainingBench:
             device_name: "auto", "cpu" or "cuda".
             assignments: changes to all of them, such as `train.precision=bfloat16`.
             json_path: where to write the results too; None for nowhere.
-            budget_s: about how long each is measured.
+            budget_s: about how long each is measured; None for as long as is usual here.
 
         Returns:
             The exit status.
@@ -72,9 +74,9 @@ class TrainingBench:
         configs = [override(find_recipe(name, self.recipes).config, assignments) for name in names]
         set_deterministic(all(config.train.deterministic for config in configs))
         steps: dict[str, Callable[[], object]] = {
-            config.recipe: _stepper(self.train_step(config, device)) for config in configs
+            config.recipe: _stepper(self.trainer(config, device).train_step) for config in configs
         }
-        times = interleaved_ms(steps, device, budget_s)
+        times = interleaved_ms(steps, device, self.budget_s if budget_s is None else budget_s)
         rows = []
         for config in configs:
             options, step_ms = self.loop_options(config), times[config.recipe]

@@ -29,7 +29,7 @@ def _random_bank(tasks: TasksConfig) -> TaskBank:
 
 CONTINUAL = TrainingBench(
     RECIPES,
-    train_step=lambda config, device: random_trainer(config, device).train_step,
+    trainer=random_trainer,
     loop_options=loop_options,
     title="Training on tasks, whole step",
 )

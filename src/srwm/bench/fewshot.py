@@ -32,7 +32,7 @@ def _image_shape(task: FewShotTaskConfig) -> tuple[int, int]:
 
 FEW_SHOT = TrainingBench(
     RECIPES,
-    train_step=lambda config, device: random_trainer(config, device).train_step,
+    trainer=random_trainer,
     loop_options=loop_options,
     title="Training, whole step",
 )

@@ -10,7 +10,8 @@ from ._training import TrainingBench
 
 GAMES = TrainingBench(
     RECIPES,
-    train_step=lambda config, device: RLTrainer(replace(config, seed=0), device).train_step,
+    trainer=lambda config, device: RLTrainer(replace(config, seed=0), device),
     loop_options=loop_options,
     title="Acting and learning, whole iterations",
+    budget_s=10.0,
 )

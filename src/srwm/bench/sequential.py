@@ -29,7 +29,7 @@ def _random_bank(stream: StreamConfig) -> Bank:
 
 SEQUENTIAL = TrainingBench(
     RECIPES,
-    train_step=lambda config, device: random_trainer(config, device).train_step,
+    trainer=random_trainer,
     loop_options=loop_options,
     title="Training on streams, whole step",
     note="; trimmed images count, too",

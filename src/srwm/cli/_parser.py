@@ -49,6 +49,12 @@ class Parser(argparse.ArgumentParser):
         command._later = add
         return command
 
+    def add_data_option(self) -> None:
+        """Add `--data`, which is the same wherever data is read."""
+        self.add_argument(
+            "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
+        )
+
     def complete(self) -> None:
         """Add what the command takes, unless that was done before."""
         later, self._later = self._later, None

@@ -1,6 +1,8 @@
 """`srwm bench`: how fast is it here."""
 
 import argparse
+import functools
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,18 +16,13 @@ def add(bench: Parser) -> None:
         bench, subjects, "ops", "Time the operators against the reference, and against fla where installed.", _bench_ops
     )
     ops.add_argument("--quick", action="store_true", help="fewer shapes and repetitions")
-    for name, what, run in (
-        ("fewshot", "the whole training step of recipes, interleaved, on random images", _bench_fewshot),
-        (
-            "sequential",
-            "the whole training step of recipes of streams, interleaved, on random images",
-            _bench_sequential,
-        ),
-        ("continual", "the whole training step of recipes of continual learning, on random images", _bench_continual),
-        ("rl", "whole iterations of recipes of games, acting and learning, interleaved", _bench_rl),
+    for name, what, bench_name in (
+        ("fewshot", "the whole training step of recipes, interleaved, on random images", "FEW_SHOT"),
+        ("sequential", "the whole training step of recipes of streams, interleaved, on random images", "SEQUENTIAL"),
+        ("continual", "the whole training step of recipes of continual learning, on random images", "CONTINUAL"),
+        ("rl", "whole iterations of recipes of games, acting and learning, interleaved", "GAMES"),
     ):
-        text = f"Time {what}."
-        subject = _subject(bench, subjects, name, text, run)
+        subject = _subject(bench, subjects, name, f"Time {what}.", functools.partial(_bench_training, name, bench_name))
         subject.add_argument("recipes", nargs="+", metavar="RECIPE", help="see `srwm recipes`")
         subject.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change every recipe")
 
@@ -54,28 +51,10 @@ def _checked(args: argparse.Namespace) -> argparse.Namespace:
     return args
 
 
-def _bench_fewshot(args: argparse.Namespace) -> int:
-    from srwm.bench.fewshot import FEW_SHOT
-
-    return FEW_SHOT.run(args.recipes, args.device, args.set, args.json)
-
-
-def _bench_sequential(args: argparse.Namespace) -> int:
-    from srwm.bench.sequential import SEQUENTIAL
-
-    return SEQUENTIAL.run(args.recipes, args.device, args.set, args.json)
-
-
-def _bench_continual(args: argparse.Namespace) -> int:
-    from srwm.bench.continual import CONTINUAL
-
-    return CONTINUAL.run(args.recipes, args.device, args.set, args.json)
-
-
-def _bench_rl(args: argparse.Namespace) -> int:
-    from srwm.bench.rl import GAMES
-
-    return GAMES.run(args.recipes, args.device, args.set, args.json, budget_s=10.0)
+def _bench_training(module: str, name: str, args: argparse.Namespace) -> int:
+    bench = getattr(importlib.import_module(f"srwm.bench.{module}"), name)
+    status: int = bench.run(args.recipes, args.device, args.set, args.json)
+    return status
 
 
 def _bench_ops(args: argparse.Namespace) -> int:

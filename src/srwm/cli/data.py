@@ -64,9 +64,7 @@ def add(data: Parser) -> None:
 
 def _verb(data: Parser, verbs: "Commands[Parser]", name: str, text: str) -> Parser:
     verb = data.add_command(verbs, name, text)
-    verb.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
-    )
+    verb.add_data_option()
     return verb
 
 

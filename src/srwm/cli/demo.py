@@ -50,7 +50,7 @@ def add(demo: Parser) -> None:
         action="append",
         metavar="MODEL",
         help="a model of languages for the third tab; repeated, models of one task side by side "
-        f"(default: {' and '.join(TRACKING)})",
+        f"(default: {' and '.join(TRACKING)}; the tab is left out where they are not there)",
     )
     demo.add_argument("--port", type=int, metavar="N", help="where the page is (default: 8731; 0 for any free port)")
     demo.add_argument("--no-browser", action="store_true", help="do not open the page, only say where it is")
@@ -67,7 +67,6 @@ def _demo(args: argparse.Namespace) -> int:
         raise InputError(f"the page needs the package {error.name}; run `pip install 'srwm[demo]'`") from error
     import torch
 
-    import srwm
     from srwm.fewshot import load_model
 
     # One image at a time is too little work to share.
@@ -77,8 +76,8 @@ def _demo(args: argparse.Namespace) -> int:
         print(f"{args.model} is ready to be taught at {url}\nCtrl-C ends it.", flush=True)
 
     with listen(PORT if args.port is None else args.port) as listening:
-        tracking = [(srwm.load(name), name) for name in args.tracking or TRACKING]
-        app = create_app(load_model(args.model), args.model, stream=_stream(args.stream), tracking=tracking)
+        model, stream, tracking = load_model(args.model), _stream(args.stream), _tracking(args.tracking)
+        app = create_app(model, args.model, stream=stream, tracking=tracking)
         # Ctrl-C is how it is meant to end; whether it arrives here depends on what the server was just doing.
         with contextlib.suppress(KeyboardInterrupt):
             serve(app, listening, browser=not args.no_browser, ready=ready)
@@ -100,3 +99,17 @@ def _stream(name: str | None) -> "tuple[StreamModel, str] | None":
             f"The tab of the unbounded stream is left out: {error}. Name a model of streams with --stream.", flush=True
         )
         return None
+
+
+def _tracking(names: list[str] | None) -> list[tuple[object, str]]:
+    """Load the models of languages that were asked for; else those that come with srwm, if they are there."""
+    import srwm
+    from srwm.errors import InputError
+
+    try:
+        return [(srwm.load(name), name) for name in names or TRACKING]
+    except InputError as error:
+        if names:
+            raise
+        print(f"The tab of state tracking is left out: {error}. Name models of languages with --tracking.", flush=True)
+        return []

@@ -1,7 +1,6 @@
 """`srwm evaluate`: test a trained model by the standard protocol."""
 
 import argparse
-from pathlib import Path
 
 from ._own_options import add_own_options, read_own_options
 from ._parser import EXIT_OK, Parser
@@ -29,9 +28,7 @@ def add(evaluate: Parser) -> None:
     )
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the episodes (default: 0)")
     evaluate.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    evaluate.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
-    )
+    evaluate.add_data_option()
     evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
     _add_own_options(evaluate)
     evaluate.set_defaults(run=_evaluate)

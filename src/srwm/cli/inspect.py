@@ -63,9 +63,7 @@ def add(inspect: Parser) -> None:
     inspect.add_argument("--save", action="store_true", help="also write the record, for srwm.inspect.Inspection.load")
     inspect.add_argument("--json", action="store_true", help="print JSON instead of a table")
     inspect.add_argument("--device", default="cpu", help="auto, cpu, cuda or cuda:N (default: cpu)")
-    inspect.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
-    )
+    inspect.add_data_option()
     _add_own_options(inspect)
     inspect.set_defaults(run=_inspect)
 

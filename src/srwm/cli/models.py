@@ -32,12 +32,18 @@ def _models(args: argparse.Namespace) -> int:
     for each in found:
         size = [f"{each['size_bytes'] / 1e6:.1f} MB", f"{each['parameters']} parameters", f"memory: {each['memory']}"]
         lines = [each["about"], *(f"{name}: {value}" for name, value in each["measured"].items())]
-        texts = ("\n".join(part) for part in ([each["name"], *size], [*lines, f'srwm.load("{each["name"]}")']))
+        texts = ("\n".join(part) for part in ([each["name"], *size], [*lines, _how_to_load(each)]))
         table.add_row(*map(escape, texts))
     console = Console()
     console.print(table)
     console.print("One of the Hugging Face Hub: srwm.load(\"hf:owner/name\"), with `pip install 'srwm\\[hub]'`.")
     return EXIT_OK
+
+
+def _how_to_load(facts: dict[str, Any]) -> str:
+    if facts["kind"] == "reinforcement-learning":
+        return f"srwm watch {facts['name']}"
+    return f'srwm.load("{facts["name"]}")'
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -48,13 +54,13 @@ def _facts(folder: Path) -> dict[str, Any]:
     from .export import read_card_file
 
     about, card = read_object(folder / "model.json"), read_card(read_card_file(folder / "README.md"))
-    rows = dict(card.rows)
+    rows, network = dict(card.rows), about["config"].get("model") or about["config"].get("agent") or {}
     parameters, licence = rows.pop("parameters", None), rows.pop(LICENCE_ROW, None)
     return {
         "name": folder.name,
         "kind": about["kind"],
         "about": card.about,
-        "memory": about["config"].get("model", {}).get("memory"),
+        "memory": network.get("memory"),
         "measured": rows,
         "parameters": parameters,
         "licence": licence,

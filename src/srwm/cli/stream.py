@@ -115,9 +115,7 @@ def add(stream: Parser) -> None:
     stream.add_argument(
         "--device", default="cpu", help="auto, cpu, cuda or cuda:N (default: cpu, for images come one by one)"
     )
-    stream.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
-    )
+    stream.add_data_option()
     stream.set_defaults(run=_stream)
 
 

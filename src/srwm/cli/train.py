@@ -35,9 +35,7 @@ def add(train: Parser) -> None:
     train.add_argument("--out", type=Path, metavar="FOLDER", help="the folder of the run (default: runs/RECIPE-SEED)")
     train.add_argument("--resume", action="store_true", help="go on with the run in the folder, if there is one")
     train.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    train.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="the data folder (default: SRWM_DATA, else your cache folder)"
-    )
+    train.add_data_option()
     train.add_argument("--no-test", action="store_true", help="do not test at the end")
     train.add_argument("--tensorboard", action="store_true", help="also write the numbers for TensorBoard")
     train.set_defaults(run=_train)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from srwm.rl.config import GamesConfig, RLConfig
     from srwm.video import View
 
+GIF_STEPS = 300
+"""Steps of a GIF that nobody asked for: they are large."""
 _EPILOG = """\
 Beside the game stand the return, the reward, the value that the agent expects, and for each of its layers the learning
 rates (the mean of the heads, in a band of one standard deviation) and the norm of the change that the layer has made to
@@ -31,7 +33,11 @@ Exit status: 0 all went well, 1 the video could not be written, 2 wrong usage, 1
 def add(watch: Parser) -> None:
     """Add its options."""
     watch.epilog = _EPILOG
-    watch.add_argument("model", metavar="MODEL", help="a run on games, an exported model, or hf:owner/name")
+    watch.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a model that comes with srwm, a run on games, an exported model, or hf:owner/name",
+    )
     watch.add_argument("--game", metavar="NAME", help="any game of ProcGen (default: the first one of the run)")
     watch.add_argument(
         "--distribution",
@@ -52,7 +58,8 @@ def add(watch: Parser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="the video, .mp4 or .gif (default: watch-GAME.mp4 in the run, else watch-NAME-GAME.mp4)",
+        help="the video, .mp4 or .gif (default: watch-GAME.mp4 in the run, else watch-NAME-GAME.mp4; without "
+        f"imageio-ffmpeg a .gif, of {GIF_STEPS} steps unless --max-steps says more)",
     )
     watch.add_argument("--fps", type=int, default=15, metavar="N", help="steps shown in a second (default: 15)")
     watch.add_argument(
@@ -67,6 +74,7 @@ def _watch(args: argparse.Namespace) -> int:
 
     from srwm.rl.loading import load_agent
     from srwm.runs.devices import choose_device
+    from srwm.runs.mp4 import has_ffmpeg
     from srwm.runs.stop_signal import StopSignal
     from srwm.video import film
 
@@ -75,7 +83,12 @@ def _watch(args: argparse.Namespace) -> int:
     agent, config = load_agent(args.model, choose_device(args.device))
     game = args.game or config.games.names[0]
     distribution = args.distribution or config.games.distribution
-    out = args.out or _default_out(Path(args.model), game)
+    out, max_steps = args.out or _default_out(Path(args.model), game), args.max_steps
+    if args.out is None and not has_ffmpeg():
+        out, max_steps = out.with_suffix(".gif"), max_steps or GIF_STEPS
+        console.print(
+            f"A GIF of {max_steps} steps; for an MP4 of whole episodes: pip install 'srwm[video]'", markup=False
+        )
     levels = _levels(args, config)
     # Other numbers than those that the levels are drawn by.
     sample = np.random.Generator(np.random.Philox(key=[args.seed, 1])) if args.sample else None
@@ -93,7 +106,7 @@ def _watch(args: argparse.Namespace) -> int:
             out,
             distribution=distribution,
             sample=sample,
-            max_steps=args.max_steps,
+            max_steps=max_steps,
             fps=args.fps,
             tell=tell,
             stopped=lambda: stop.requested,
@@ -143,7 +156,10 @@ def _levels(args: argparse.Namespace, config: "RLConfig") -> list[int]:
 
 def _default_out(model: Path, game: str) -> Path:
     is_run = (model / "config.json").is_file()
-    return model / f"watch-{game}.mp4" if is_run else Path(f"watch-{model.resolve().name}-{game}.mp4")
+    if is_run:
+        return model / f"watch-{game}.mp4"
+    name = model.resolve().name
+    return Path(f"watch-{game}.mp4" if name == game else f"watch-{name}-{game}.mp4")
 
 
 def _explain(

@@ -94,11 +94,11 @@ def evaluate(
     *,
     sequences: int = 1000,
     seed: int = 0,
-    number: int = TEST,
+    rng_stream: int = TEST,
 ) -> TaskMatrix:
     """Test a model on sequences in the order in which the sources are listed; see `evaluate_orders`."""
     return _evaluate(
-        model, bank, tasks, embed(model, bank.images), tuple(range(len(bank.names))), sequences, seed, number
+        model, bank, tasks, embed(model, bank.images), tuple(range(len(bank.names))), sequences, seed, rng_stream
     )
 
 
@@ -141,7 +141,7 @@ def _evaluate(
     order: tuple[int, ...],
     sequences: int,
     seed: int,
-    number: int,
+    rng_stream: int,
 ) -> TaskMatrix:
     found = []
     # In the listed order of a bank whose sources are listed in this one.
@@ -160,7 +160,7 @@ def _evaluate(
                 batch_size=size,
                 order="fixed",
                 seed=seed,
-                number=number,
+                rng_stream=rng_stream,
             )
             rows = at_once(size, features.device, floats=tasks.images * model.config.model.widest)
             for support, labels, query, wanted in zip(*(field.split(rows) for field in drawn[:4]), strict=True):

@@ -11,6 +11,7 @@ from rich.table import Table
 from srwm.data.sources import described_source
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.results import read_own, read_part
 from srwm.supervised.config import MAY_CHANGE
 
 from .bank import load_bank
@@ -25,7 +26,7 @@ from .model import ContinualModel
 from .plots import plot_matrices
 from .recipes import RECIPES, paper_figures
 from .split import evaluate_split, load_split_source
-from .tables import evaluation_table, read_evaluation, result_table
+from .tables import evaluation_table, result_table
 from .trainer import train
 
 LEARNERS: dict[str, Callable[[ContinualModel], ContinualLearner]] = {
@@ -97,11 +98,10 @@ class Continual(Experiment):
         source, learner = tested.get("source"), tested.get("learner", "model")
         title = name if source is None else f"{name} on {source}" + ("" if learner == "model" else f", {learner}")
         figures = paper_figures(source, TasksConfig(**tested["tasks"])) if source is not None else {}
-        own = {field.name: tested[field.name] for field in dataclasses.fields(ContinualEvaluation)}
-        return evaluation_table(f"{title}: accuracy in %", read_evaluation(own), figures)
+        return evaluation_table(f"{title}: accuracy in %", read_own(ContinualEvaluation, tested), figures)
 
     def card_text(self, config: ContinualConfig, result: Mapping[str, Any]) -> CardText:
-        tasks, tested = config.tasks, read_evaluation(result["test"])
+        tasks, tested = config.tasks, read_part(ContinualEvaluation, result["test"])
         rows = {
             "data": "; ".join(described_source(word) for word in tasks.sources),
             "sequences": f"{tasks.tasks} tasks of {tasks.ways} classes, {tasks.shots} examples of each, "

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from srwm.errors import InputError
 from srwm.inspect.inspected import (
-    STREAM,
+    RNG_STREAM,
     Inspected,
     InspectOptions,
     features_of,
@@ -60,7 +60,7 @@ def inspect_continual(name: str, options: ContinualInspectOptions) -> Inspected:
         batch_size=options.episodes,
         order="fixed",
         seed=options.seed,
-        number=STREAM,
+        rng_stream=RNG_STREAM,
     )
     device = next(model.parameters()).device
     support, labels = (

@@ -17,7 +17,7 @@ from .config import MOST_TASKS
 from .model import ContinualModel
 from .sequences import TaskSequences, draw_sequences
 
-_STREAM = 0x11FE
+_RNG_STREAM = 0x11FE
 """Keeps these random numbers apart from those of training and testing."""
 
 
@@ -92,7 +92,7 @@ class TaskDemo:
             batch_size=1,
             order="fixed",
             seed=self._seed,
-            number=_STREAM,
+            rng_stream=_RNG_STREAM,
         )
         support, labels, query, wanted, source = (field[0].tolist() for field in drawn)
         where: dict[str, int | str] = {"sequence": number + 1}

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from srwm.runs.charts import Chart, Line, Measure
+from srwm.runs.results import read_part
 
-from .tables import read_evaluation
+from .measures import ContinualEvaluation
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
@@ -13,7 +14,7 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
     if result.get("test") is None:
         return []
     found = []
-    for order in read_evaluation(result["test"]).orders:
+    for order in read_part(ContinualEvaluation, result["test"]).orders:
         where = ", then ".join(dict.fromkeys(order.tasks))
         each = f"{where}, {len(order.tasks)} tasks"
         found.append(
@@ -35,7 +36,7 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
     if result.get("test") is None:
         return []
     drawn = []
-    for order in read_evaluation(result["test"]).orders:
+    for order in read_part(ContinualEvaluation, result["test"]).orders:
         lines = tuple(
             Line(
                 f"task {task + 1}: {name}",

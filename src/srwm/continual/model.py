@@ -1,23 +1,8 @@
 """The network of continual learning: that of few-shot learning, whose state goes on from task to task."""
 
-from typing import NamedTuple
-
-from jaxtyping import Float, Int
-from torch import Tensor
-
-from srwm.nn import SequenceState
 from srwm.supervised.network import ImageLearner
 
 from .config import ContinualConfig
-
-
-class Boundary(NamedTuple):
-    """What a model knows at the end of a task."""
-
-    scores: Float[Tensor, "b n q ways"]
-    """Scores (logits) of all labels for the queries of the tasks that were asked about."""
-    state: SequenceState
-    """The state from which they were read; reading does not change it."""
 
 
 class ContinualModel(ImageLearner):
@@ -52,21 +37,3 @@ class ContinualModel(ImageLearner):
         tasks = config.tasks
         super().__init__(config.model, tasks.num_classes, in_channels=tasks.channels, image_size=tasks.image_size)
         self.config = config
-
-    def learn_task(
-        self,
-        support: Float[Tensor, "b k f"],
-        labels: Int[Tensor, "b k"],
-        query: Float[Tensor, "b n q f"],
-        state: SequenceState | None = None,
-    ) -> Boundary:
-        """Learn the examples of a task, in their order, and answer the queries of n tasks from the state behind them.
-
-        Args:
-            support: features of the examples.
-            labels: their labels.
-            query: features of the queries of each task that is asked about.
-            state: what was learnt before; None to begin anew.
-        """
-        state = self.learn_features(support, labels, state)
-        return Boundary(self.read_features(query.flatten(1, 2), state).unflatten(1, query.shape[1:3]), state)

@@ -1,6 +1,6 @@
 """Sequences of tasks, drawn on the device in a few batched operations.
 
-What is drawn is a pure function of (seed, stream, step): no worker processes, no state, nothing to save.
+What is drawn is a pure function of (seed, rng_stream, step): no worker processes, no state, nothing to save.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def draw_sequences(
     batch_size: int,
     order: Order | None = None,
     seed: int,
-    number: int = 0,
+    rng_stream: int = 0,
 ) -> TaskSequences:
     """Draw a batch of sequences for each of the given steps.
 
@@ -58,7 +58,7 @@ def draw_sequences(
         batch_size: sequences a step.
         order: another order than the tasks' own.
         seed: seed of the run.
-        number: keeps training, validation and test apart.
+        rng_stream: of random numbers; keeps training, validation and test apart.
 
     Returns:
         Sequences of shape [*steps, batch_size, tasks, ...].
@@ -74,13 +74,13 @@ def draw_sequences(
             shots=tasks.shots,
             queries=tasks.queries * ways,
             seed=seed,
-            stream=number * (MOST_SOURCES + 1) + 1 + index,
+            rng_stream=rng_stream * (MOST_SOURCES + 1) + 1 + index,
         )
         support = _by_round(drawn.support + first, drawn.support_labels, rounds, tasks.ways)
         query = _by_round(drawn.query + first, drawn.query_labels, rounds, tasks.ways)
         for parts, part in zip(found, (*support, *query), strict=True):
             parts.append(part)
-    key = stream_key(seed, number * (MOST_SOURCES + 1), steps)
+    key = stream_key(seed, rng_stream * (MOST_SOURCES + 1), steps)
     in_order = source_order(tasks.order if order is None else order, key, steps, len(bank.classes))
     # Task p is of the source p % sources in this order, and its p // sources-th.
     source = in_order[..., torch.arange(tasks.tasks, device=steps.device) % len(bank.classes)]

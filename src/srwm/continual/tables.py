@@ -14,7 +14,10 @@ from .measures import ContinualEvaluation, TaskMatrix
 
 def result_table(result: Mapping[str, Any]) -> Table:
     """The results of a run, from the content of `result.json`."""
-    return run_table(result, lambda title: evaluation_table(f"{title}: accuracy in %", read_evaluation(result["test"])))
+    return run_table(
+        result,
+        lambda title: evaluation_table(f"{title}: accuracy in %", read_part(ContinualEvaluation, result["test"])),
+    )
 
 
 def evaluation_table(title: str, tested: ContinualEvaluation, figures: Mapping[str, float] | None = None) -> Table:
@@ -48,12 +51,3 @@ def _add_order(table: Table, order: TaskMatrix, most: int) -> None:
         table.add_row(f"{after + 1}: {escape(name)}", *cells, *[""] * (most - len(cells)), whole)
     if order.forgetting is not None:
         table.add_row("forgetting", *[""] * most, order.forgetting.percent())
-
-
-def read_evaluation(test: Mapping[str, Any]) -> ContinualEvaluation:
-    """Make an evaluation from what stands under "test" in `result.json`.
-
-    Raises:
-        InputError: if it is something else.
-    """
-    return read_part(ContinualEvaluation, test, "test")

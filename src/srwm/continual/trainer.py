@@ -116,7 +116,7 @@ class ContinualTrainer(Trainer):
                 train,
                 share=train.carry_state_prob,
                 seed=config.seed,
-                stream=CARRIED * (MOST_SOURCES + 1),
+                rng_stream=CARRIED * (MOST_SOURCES + 1),
                 processes=self.processes,
             )
         self.batches.draw_ahead(0)
@@ -161,7 +161,7 @@ class ContinualTrainer(Trainer):
             self.config.tasks,
             batch_size=self.config.train.batch_size,
             seed=self.config.seed,
-            number=TRAINING,
+            rng_stream=TRAINING,
         )
 
     def loss(self, batch: Sequence[Tensor], first: int) -> tuple[Tensor, Tensor]:
@@ -235,7 +235,7 @@ class ContinualTrainer(Trainer):
         """Accuracy on sequences of classes that are not trained on; always the same sequences."""
         config = self.config
         measured = evaluate(
-            self.model, self.validation, config.tasks, sequences=config.train.validation_episodes, number=VALIDATION
+            self.model, self.validation, config.tasks, sequences=config.train.validation_episodes, rng_stream=VALIDATION
         )
         when_learnt = [row[-1].mean for row in measured.matrix]
         return {

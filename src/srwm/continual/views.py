@@ -32,7 +32,7 @@ class Views:
             first: place of the first sequence in the whole batch.
         """
         tasks, images = self._tasks, to_unit(self._images[places.flatten(1)])
-        keys = episode_keys(len(images), seed=self._seed, stream=AUGMENTATION, step=step, first=first)
+        keys = episode_keys(len(images), seed=self._seed, rng_stream=AUGMENTATION, step=step, first=first)
         if tasks.horizontal_flip:
             chosen = self._flipped[source][..., None].expand(places.shape).flatten(1)
             images = torch.where(chosen[..., None, None, None], horizontal_flip(images, keys), images)

@@ -1,6 +1,6 @@
 """N-way K-shot episodes, drawn on the device in a few batched operations.
 
-What is drawn is a pure function of (seed, stream, step): no worker processes, no state, nothing to save.
+What is drawn is a pure function of (seed, rng_stream, step): no worker processes, no state, nothing to save.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ def draw_episodes(
     shots: int,
     queries: int = 1,
     seed: int,
-    stream: int = 0,
+    rng_stream: int = 0,
 ) -> Episodes:
     """Draw a batch of episodes for each of the given steps.
 
@@ -60,7 +60,7 @@ def draw_episodes(
         shots: K, support images of each class.
         queries: query images of an episode, all classes together.
         seed: seed of the run.
-        stream: number that keeps training, validation and test apart.
+        rng_stream: number that keeps training, validation and test apart.
 
     Returns:
         Episodes of shape [*steps, batch_size, ...].
@@ -72,7 +72,7 @@ def draw_episodes(
     per_class = shots + -(-queries // ways)
     device = steps.device
     blocks = torch.arange(batch_size * _BLOCKS, device=device).reshape(batch_size, _BLOCKS)
-    keys = stream_key(seed, stream, steps)[..., None, None] + blocks * 0x5851F42D4C957F2D
+    keys = stream_key(seed, rng_stream, steps)[..., None, None] + blocks * 0x5851F42D4C957F2D
     class_key, image_key, support_key, query_key = keys.unbind(dim=-1)
 
     number = torch.full((*class_key.shape, ways), image_set.num_classes, device=device)

@@ -1,7 +1,7 @@
 """Random numbers as a pure function of where they are used: no generator, no state, the same on every device.
 
-A number is a hash of (seed, stream, step, position). Resuming a run or splitting a batch over processes needs nothing
-but these integers.
+A number is a hash of (seed, rng_stream, step, position). Resuming a run or splitting a batch over processes needs
+nothing but these integers.
 """
 
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ def random_integers(key: Int[Tensor, "*rows"], below: Int[Tensor, "*rows_and_sha
     return random_bits(key, below.shape[key.dim() :]) * below >> 32
 
 
-def stream_key(seed: int, stream: int, steps: Int[Tensor, "*rows"]) -> Int[Tensor, "*rows"]:
-    """Turn a seed, the number of a stream and steps into keys; all of them matter."""
+def stream_key(seed: int, rng_stream: int, steps: Int[Tensor, "*rows"]) -> Int[Tensor, "*rows"]:
+    """Turn a seed, the number of a stream of random numbers and steps into keys; all of them matter."""
     # Plain integers: a tensor made here could not go to a GPU while a step is being recorded.
-    return _mix(steps * _GOLDEN + _mix_integer(_mix_integer(seed) + stream))
+    return _mix(steps * _GOLDEN + _mix_integer(_mix_integer(seed) + rng_stream))
 
 
 def _mix(z: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ class Tracker(MatrixWatcher):
     def __init__(self, model: StateTracker, name: str) -> None:
         super().__init__(model.sequence)
         self.name, self.model = name, model.eval()
-        self.title = find_memory(model.config.model.memory).title.split(" ", 1)[-1]
+        self.title = find_memory(model.config.model.memory).title.removeprefix("A ").removeprefix("An ")
 
     @torch.no_grad()
     def read(self, symbol: int, state: SequenceState | None) -> tuple[tuple[float, ...], SequenceState]:

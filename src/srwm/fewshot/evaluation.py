@@ -44,7 +44,7 @@ def evaluate(
     sets: int = 5,
     episodes: int = 16_000,
     seed: int = 0,
-    stream: int = 2,
+    rng_stream: int = 2,
 ) -> FewShotEvaluation:
     """Test a model on episodes with one query each, as the paper does.
 
@@ -55,7 +55,7 @@ def evaluate(
         sets: number of sets.
         episodes: episodes of each set.
         seed: seed of the episodes.
-        stream: stream of random numbers; each set takes its own.
+        rng_stream: stream of random numbers; each set takes its own.
 
     Returns:
         The accuracy and how sure it is. The intervals say how well these test episodes measure this one model; another
@@ -68,7 +68,7 @@ def evaluate(
     features = embed(model, images.images)
     correct = torch.stack(
         [
-            correct_answers(model, images, features, task, episodes=episodes, seed=seed, stream=stream + index)
+            correct_answers(model, images, features, task, episodes=episodes, seed=seed, rng_stream=rng_stream + index)
             for index in range(sets)
         ]
     )
@@ -97,7 +97,7 @@ def correct_answers(
     *,
     episodes: int,
     seed: int,
-    stream: int,
+    rng_stream: int,
 ) -> Float[Tensor, "episodes"]:
     """1 for each episode whose query is answered correctly, else 0."""
     correct = []
@@ -113,7 +113,7 @@ def correct_answers(
                 ways=task.ways,
                 shots=task.shots,
                 seed=seed,
-                stream=stream,
+                rng_stream=rng_stream,
             )
             for support, labels, query, wanted in zip(*(field.split(together) for field in drawn), strict=True):
                 scores = model.answer(features[support], labels, features[query])
@@ -136,7 +136,7 @@ def accuracy_by_shots(
                 FewShotTaskConfig(ways=ways, shots=k),
                 episodes=episodes,
                 seed=seed,
-                stream=100 + k,
+                rng_stream=100 + k,
             ).mean()
         )
         for k in shots

@@ -11,7 +11,7 @@ from srwm.data.sources import described_source
 from srwm.errors import InputError
 from srwm.runs.charts import Measure
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
-from srwm.runs.results import read_part
+from srwm.runs.results import read_own, read_part
 from srwm.supervised.config import MAY_CHANGE
 
 from .config import FewShotConfig
@@ -81,9 +81,8 @@ class FewShot(Experiment):
         task = tested["task"]
         is_own_task = (task["source"], task["shots"]) == (config.task.source, config.task.shots)
         paper = RECIPES[config.recipe].paper if config.recipe in RECIPES and is_own_task else None
-        figures = {field.name: tested[field.name] for field in dataclasses.fields(FewShotEvaluation)}
         title = f"{tested['images']}, {task['ways']}-way {task['shots']}-shot"
-        return evaluation_table(title, read_part(FewShotEvaluation, figures, "test"), paper)
+        return evaluation_table(title, read_own(FewShotEvaluation, tested), paper)
 
     def result_table(self, result: Mapping[str, Any]) -> Table:
         entry = RECIPES.get(result["recipe"])
@@ -92,7 +91,7 @@ class FewShot(Experiment):
     def measures(self, result: Mapping[str, Any]) -> list[Measure]:
         found = []
         if result.get("test") is not None:
-            test = read_part(FewShotEvaluation, result["test"], "test")
+            test = read_part(FewShotEvaluation, result["test"])
             entry = RECIPES.get(result.get("recipe", ""))
             paper = None if entry is None or entry.paper is None else entry.paper / 100
             interval = test.interval_episodes if test.interval_sets is None else test.interval_sets
@@ -105,7 +104,7 @@ class FewShot(Experiment):
         return []
 
     def card_text(self, config: FewShotConfig, result: Mapping[str, Any]) -> CardText:
-        task, test = config.task, read_part(FewShotEvaluation, result["test"], "test")
+        task, test = config.task, read_part(FewShotEvaluation, result["test"])
         sources = ", ".join(map(described_source, source_words(task.source)))
         interval = "" if test.interval_sets is None else f" ± {test.interval_sets:.2%} (95% over sets)"
         return CardText(

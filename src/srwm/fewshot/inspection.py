@@ -9,7 +9,7 @@ from torch import Tensor
 from srwm.data import ImageSet, check_enough, draw_episodes
 from srwm.errors import InputError
 from srwm.inspect.inspected import (
-    STREAM,
+    RNG_STREAM,
     Inspected,
     InspectOptions,
     features_of,
@@ -93,7 +93,7 @@ def _rows_of_episodes(
         shots=shots,
         queries=questions,
         seed=options.seed,
-        stream=STREAM,
+        rng_stream=RNG_STREAM,
     )
     support, labels = (each.repeat_interleave(questions, dim=0) for each in (drawn.support, drawn.support_labels))
     place = torch.cat([support, drawn.query.reshape(-1, 1)], dim=1)

@@ -18,7 +18,7 @@ def result_table(result: Mapping[str, Any], paper: float | None) -> Table:
     table.add_column("value", justify="right")
     test = result["test"]
     if test is not None:
-        tested = read_part(FewShotEvaluation, test, "test")
+        tested = read_part(FewShotEvaluation, test)
         table.add_row("test accuracy, classes never seen", percent_with_interval(tested))
     table.add_row("the paper's test accuracy", "-" if paper is None else f"{paper:.1f}%")
     if result["score"] is not None:

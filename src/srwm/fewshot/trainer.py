@@ -117,7 +117,7 @@ class FewShotTrainer(Trainer):
             shots=task.shots,
             queries=future + task.queries,
             seed=self.config.seed,
-            stream=TRAINING,
+            rng_stream=TRAINING,
         )
         if not future:
             return drawn
@@ -168,7 +168,7 @@ class FewShotTrainer(Trainer):
     def _augmented(self, images: Tensor, first: int) -> Tensor:
         """Images changed at random, in ways that follow from the step and the place of their episode."""
         task, step = self.config.task, self.batches.step
-        keys = episode_keys(len(images), seed=self.config.seed, stream=AUGMENTATION, step=step, first=first)
+        keys = episode_keys(len(images), seed=self.config.seed, rng_stream=AUGMENTATION, step=step, first=first)
         if task.horizontal_flip:
             images = horizontal_flip(images, keys)
         if task.augment or task.augment_episodes:
@@ -191,7 +191,13 @@ class FewShotTrainer(Trainer):
         task, train = self.config.task, self.config.train
         features = embed(self.model, self.validation.images)
         correct = correct_answers(
-            self.model, self.validation, features, task, episodes=train.validation_episodes, seed=0, stream=VALIDATION
+            self.model,
+            self.validation,
+            features,
+            task,
+            episodes=train.validation_episodes,
+            seed=0,
+            rng_stream=VALIDATION,
         )
         return {"validation/accuracy": float(correct.mean())}
 

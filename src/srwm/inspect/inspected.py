@@ -21,7 +21,7 @@ from .gradients import answer_gradients
 from .record import Inspection
 from .recorder import Recorder
 
-STREAM = 0x1245
+RNG_STREAM = 0x1245
 """Keeps the random numbers of what is shown apart from those of training and testing."""
 
 MOST_SHOWN = 10_000

@@ -70,7 +70,7 @@ def evaluate(
     *,
     sequences: int = 200,
     seed: int = 0,
-    stream: int = TEST,
+    rng_stream: int = TEST,
     device: torch.device | str = "cpu",
 ) -> LanguagesEvaluation:
     """Test a network on sequences that no training has drawn.
@@ -81,13 +81,13 @@ def evaluate(
         lengths: such as ("2-50", "1000"); sequences of a range have lengths of their own.
         sequences: how many for each of the lengths.
         seed: of the sequences.
-        stream: keeps test and validation apart.
+        rng_stream: keeps test and validation apart.
         device: where the network is.
     """
     by_length: list[LengthMeasures] = []
     by_position: tuple[PositionMeasures, ...] = ()
     for number, text in enumerate(lengths):
-        drawn = draw_test(task, text, stream + number, sequences=sequences, seed=seed, device=device)
+        drawn = draw_test(task, text, rng_stream + number, sequences=sequences, seed=seed, device=device)
         asked = drawn.targets != IGNORED
         right = _read(network, drawn) & asked
         own = asked.sum(dim=1)
@@ -107,7 +107,7 @@ def evaluate(
 
 
 def draw_test(
-    task: Task, lengths: str, stream: int, *, sequences: int, seed: int, device: torch.device | str
+    task: Task, lengths: str, rng_stream: int, *, sequences: int, seed: int, device: torch.device | str
 ) -> Sequences:
     """Draw the sequences of one of the lengths of a test, such as "2-50"; the stream is its own."""
     drawn = draw_batch(
@@ -115,7 +115,7 @@ def draw_test(
         torch.tensor(0, device=device),
         lengths_between(task, *read_range(lengths)),
         seed=seed,
-        stream=stream,
+        rng_stream=rng_stream,
         batch_size=sequences,
         same_length=False,
     )

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.results import read_own, read_part
 
 from .config import MAY_CHANGE, LanguagesConfig
 from .evaluation import LanguagesEvaluation, evaluate
@@ -17,7 +18,7 @@ from .metrics import charts, measures
 from .network import StateTracker
 from .recipes import RECIPES, Figures
 from .registry import find_task
-from .tables import evaluation_table, read_evaluation, result_table
+from .tables import evaluation_table, result_table
 from .trainer import train
 
 
@@ -45,16 +46,15 @@ class Languages(Experiment):
         return {"task": dataclasses.asdict(config.task), **dataclasses.asdict(tested)}
 
     def evaluation_table(self, name: str, config: LanguagesConfig, tested: Mapping[str, Any]) -> Table:
-        figures = {field.name: tested[field.name] for field in dataclasses.fields(LanguagesEvaluation)}
         title = f"{name}: {find_task(config.task, test=True).title}"
-        return evaluation_table(title, read_evaluation(figures), _figures(config.recipe))
+        return evaluation_table(title, read_own(LanguagesEvaluation, tested), _figures(config.recipe))
 
     def result_table(self, result: Mapping[str, Any]) -> Table:
         return result_table(result, _figures(result["recipe"]))
 
     def card_text(self, config: LanguagesConfig, result: Mapping[str, Any]) -> CardText:
         rows = {"task": f"{config.task.name}, trained on lengths {config.task.shortest} to {config.task.longest}"}
-        for each in read_evaluation(result["test"]).by_length:
+        for each in read_part(LanguagesEvaluation, result["test"]).by_length:
             rows[f"test sequences right at every position, length {each.lengths}"] = (
                 f"{each.whole:.2%} of {each.sequences:,} sequences"
             )

@@ -3,7 +3,7 @@
 import torch
 
 from srwm.inspect.inspected import (
-    STREAM,
+    RNG_STREAM,
     Inspected,
     InspectOptions,
     look_along_row,
@@ -30,7 +30,7 @@ def inspect_tracker(name: str, options: InspectOptions) -> Inspected:
         torch.tensor(0),
         lengths[-1:],
         seed=options.seed,
-        stream=STREAM,
+        rng_stream=RNG_STREAM,
         batch_size=options.episodes,
         same_length=True,
     )

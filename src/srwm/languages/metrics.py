@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from srwm.runs.charts import Chart, Line, Measure
+from srwm.runs.results import read_part
 
+from .evaluation import LanguagesEvaluation
 from .recipes import RECIPES
-from .tables import read_evaluation
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
@@ -17,7 +18,7 @@ def measures(result: Mapping[str, Any]) -> list[Measure]:
     entry = RECIPES.get(result.get("recipe", ""))
     figures = entry.figures if entry else {}
     found = []
-    for each in read_evaluation(result["test"]).by_length:
+    for each in read_part(LanguagesEvaluation, result["test"]).by_length:
         paper = figures[each.lengths] / 100 if each.lengths in figures else None
         found.append(Measure(f"whole sequences, length {each.lengths}", each.whole, None, paper, percent=True))
         found.append(Measure(f"positions, length {each.lengths}", each.positions, percent=True))
@@ -28,7 +29,7 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
     """Whole sequences over their length, and accuracy along the longest; see `Experiment.charts`."""
     if result.get("test") is None:
         return []
-    tested = read_evaluation(result["test"])
+    tested = read_part(LanguagesEvaluation, result["test"])
     lengths = [math.log10(each.longest) for each in tested.by_length]
     whole = Line("right at every position", lengths, [each.whole for each in tested.by_length])
     positions = [math.log10(each.last) for each in tested.by_position]

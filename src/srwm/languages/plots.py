@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from srwm.errors import InputError
 from srwm.runs.pictures import calm, legend, new_figure, write
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 
 from .evaluation import LanguagesEvaluation
 from .loading import KIND
-from .tables import read_evaluation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,4 +77,4 @@ def _tested(path: Path) -> LanguagesEvaluation:
     result = RunFolder.open(path, kind=KIND).read_result()
     if result is None or result.get("test") is None:
         raise InputError(f"{path} has not been tested yet: finish it with `srwm train --resume`")
-    return read_evaluation(result["test"])
+    return read_part(LanguagesEvaluation, result["test"])

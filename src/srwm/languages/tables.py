@@ -22,7 +22,9 @@ def result_table(result: Mapping[str, Any], figures: Figures) -> Table:
     """
     has_score = result["score"] is not None
     return run_table(
-        result, lambda title: evaluation_table(title, read_evaluation(result["test"]), figures), validated=has_score
+        result,
+        lambda title: evaluation_table(title, read_part(LanguagesEvaluation, result["test"]), figures),
+        validated=has_score,
     )
 
 
@@ -40,12 +42,3 @@ def evaluation_table(title: str, tested: LanguagesEvaluation, figures: Figures) 
         length = f"{each.shortest:,}" if each.shortest == each.longest else f"{each.shortest:,} to {each.longest:,}"
         table.add_row(length, f"{each.sequences:,}", f"{each.whole:.1%}", *paper, f"{each.positions:.1%}")
     return table
-
-
-def read_evaluation(test: Mapping[str, Any]) -> LanguagesEvaluation:
-    """Make an evaluation from what stands under "test" in `result.json`.
-
-    Raises:
-        InputError: if it is something else.
-    """
-    return read_part(LanguagesEvaluation, test, "test")

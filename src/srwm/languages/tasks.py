@@ -82,19 +82,19 @@ def draw_batch(
     lengths: range,
     *,
     seed: int,
-    stream: int,
+    rng_stream: int,
     batch_size: int,
     same_length: bool,
     longest: int | None = None,
 ) -> Sequences:
-    """Draw the sequences of some steps: a pure function of the seed, the stream and the step, on the steps' device.
+    """Draw the sequences of some steps: a pure function of (seed, rng_stream, step), on the steps' device.
 
     Args:
         task: what is asked.
         steps: numbers of the steps.
         lengths: which lengths there are, each drawn as often, as `lengths_between` gives them.
         seed: of the run.
-        stream: keeps training and test apart.
+        rng_stream: keeps training and test apart.
         batch_size: sequences of a step.
         same_length: whether all sequences of a step are equally long.
         longest: width of what is given; None for the longest of the lengths.
@@ -103,9 +103,9 @@ def draw_batch(
         Sequences [*steps, batch_size, longest].
     """
     choices = torch.full((*steps.shape, 1 if same_length else batch_size), len(lengths), device=steps.device)
-    length = lengths.start + lengths.step * random_integers(stream_key(seed, 2 * stream, steps), choices)
+    length = lengths.start + lengths.step * random_integers(stream_key(seed, 2 * rng_stream, steps), choices)
     rows = steps[..., None] * batch_size + torch.arange(batch_size, device=steps.device)
-    keys = stream_key(seed, 2 * stream + 1, rows)
+    keys = stream_key(seed, 2 * rng_stream + 1, rows)
     return draw_sequences(task, keys, length.expand_as(keys), lengths[-1] if longest is None else longest)
 
 

@@ -140,7 +140,7 @@ class LanguagesTrainer(Trainer):
             self._validation_task,
             train.validation_lengths,
             sequences=train.validation_sequences,
-            stream=VALIDATION,
+            rng_stream=VALIDATION,
             device=self.device,
         )
         each = {f"validation/{row.lengths}": row.whole for row in found.by_length}
@@ -193,7 +193,7 @@ class LanguagesTrainer(Trainer):
             steps,
             self._curriculum.lengths,
             seed=self.config.seed,
-            stream=TRAINING,
+            rng_stream=TRAINING,
             batch_size=self.config.train.batch_size,
             same_length=self.config.task.same_length,
             longest=self.lengths[-1],

@@ -143,6 +143,8 @@ class RLTrainConfig:
     """Where actors run: threads of this process, or the machines of a Ray cluster, each actor on its own."""
     ray_address: str = "auto"
     """Address of the cluster: auto, or HOST:PORT of one of its machines."""
+    ray_gpus: float = 0.0
+    """Part of a GPU for each actor on a cluster, such as 0.25, or several; 0 lets it compute on a CPU."""
     threads: int = 0
     """Threads that step the environments, over all actors; 0 for one less than there are cores."""
     precision: Literal["float32", "tf32", "bfloat16"] = "bfloat16"
@@ -161,7 +163,9 @@ class RLTrainConfig:
         at_least(1, **{name: getattr(self, name) for name in names})
         if self.rollout_groups is not None:
             at_least(1, rollout_groups=self.rollout_groups)
-        at_least(0, threads=self.threads)
+        at_least(0, threads=self.threads, ray_gpus=self.ray_gpus)
+        if self.ray_gpus > 1 and self.ray_gpus % 1:
+            raise ValueError(f"ray_gpus: expected a part of one GPU or a whole number of them, got {self.ray_gpus}")
         if self.pipeline_depth not in (1, 2):
             raise ValueError(f"pipeline_depth: expected 1 or 2, got {self.pipeline_depth}")
         if self.pipeline_depth == 2 and not self.overlap:

@@ -36,13 +36,16 @@ class PublishedPolicy:
         if self.is_copy:
             self.agent = build_agent(config).to(device)
             self.updates = learner.updates.clone()
+            # Kept: to go through all modules takes longer than to copy what is there.
+            self._own: list[Tensor] = list(self.agent.parameters())
+            self._new: list[Tensor] = list(learner.agent.parameters())
             self.publish()
 
     @torch.no_grad()
     def publish(self) -> None:
         """Let the learner's weights of now act next, if those that act are a copy; work of the current stream."""
         if self.is_copy:
-            torch._foreach_copy_(list(self.agent.parameters()), list(self._learner.agent.parameters()))
+            torch._foreach_copy_(self._own, self._new)
             self.updates.copy_(self._learner.updates)
             if self._is_published is not None:
                 self._is_published.record()

@@ -1,11 +1,12 @@
 """Acting on other machines: each actor is an actor of a Ray cluster, with its environments and a copy of the agent.
 
-Which weights act when is the same as in one process, and so are the unrolls, bit by bit where the machines compute
-alike.
+It computes on a CPU, or on a GPU of its machine where the run asks for one (`train.ray_gpus`). Which weights act when
+is the same as in one process, and so are the unrolls, bit by bit where the machines compute alike.
 """
 
 import logging
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,15 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from srwm.errors import RunError
+from srwm.errors import InputError, RunError
 from srwm.nn import named_tensors
+from srwm.runs.devices import set_deterministic, set_tf32
 from srwm.runs.ray_cluster import connect
 
 from .actor import under
 from .agent import Agent
 from .config import RLConfig
 from .rollout_buffer import RolloutBuffer
-from .sampler import LocalSampler, MakeEnvs
+from .sampler import LocalSampler, MakeEnvs, encoder_dtype
 from .staggered import RolloutSchedule
 
 _log = logging.getLogger(__name__)
@@ -43,7 +45,7 @@ class RaySampler:
         make_envs: makes the environments of an actor; None for ProcGen.
 
     Raises:
-        InputError: if Ray is not installed, or no cluster answers.
+        InputError: if Ray is not installed, no cluster answers, or it has fewer GPUs than the actors are to have.
     """
 
     def __init__(
@@ -56,9 +58,14 @@ class RaySampler:
         make_envs: MakeEnvs | None = None,
     ) -> None:
         self._ray = connect(address, "train.ray_address")
+        try:
+            self._check_gpus(config.train.ray_gpus * len(actors))
+        except InputError:
+            self._ray.shutdown()
+            raise
         self._config, self._schedule, self._make_envs = config, config.schedule, make_envs
         self._buffer = buffer
-        self._remote = self._ray.remote(num_cpus=1, max_concurrency=1)(_RemoteActor)
+        self._remote = self._ray.remote(num_cpus=1, num_gpus=config.train.ray_gpus, max_concurrency=1)(RemoteActor)
         self._actors = {number: self._launch(number) for number in actors}
         self._weights: Any = None
         self._phase = 0
@@ -66,6 +73,15 @@ class RaySampler:
 
     def _launch(self, number: int) -> Any:
         return self._remote.remote(self._config, number, self._make_envs)
+
+    def _check_gpus(self, wanted: float) -> None:
+        """Refuse what the cluster does not have: its actors would wait for ever."""
+        there = self._ray.cluster_resources().get("GPU", 0.0)
+        if wanted > there:
+            raise InputError(
+                f"train.ray_gpus: the actors of a process are to have {wanted:g} GPUs in all, and the cluster has "
+                f"{there:g}; choose a smaller part, or 0 for CPUs"
+            )
 
     def start(self, agent: Agent, phase: int) -> None:
         """Send the weights, and let all actors play."""
@@ -89,7 +105,10 @@ class RaySampler:
         for _ in range(MAX_DEATHS):
             try:
                 unrolls: Mapping[str, np.ndarray] = self._ray.get(self._results[number])
-            except self._ray.exceptions.RayActorError:
+            except self._ray.exceptions.RayActorError as error:
+                if error.actor_init_failed:
+                    reason = str(error).strip().splitlines()[-1]
+                    raise RunError(f"actor {number} could not begin: {reason}") from error
                 _log.warning("actor %d has died; another takes its place and resets its episodes", number)
                 self._actors[number] = self._launch(number)
                 self._results[number] = self._actors[number].play.remote(self._weights, self._phase)
@@ -137,18 +156,30 @@ class RaySampler:
         self._ray.shutdown()
 
 
-class _RemoteActor:
-    """One actor on one machine of the cluster."""
+class RemoteActor:
+    """One actor on one machine of the cluster.
+
+    Args:
+        config: the recipe.
+        number: of the actor, among all.
+        make_envs: makes its environments; None for ProcGen.
+
+    Raises:
+        RunError: if it is to have a GPU, and PyTorch finds none there.
+    """
 
     def __init__(self, config: RLConfig, number: int, make_envs: MakeEnvs | None) -> None:
         torch.set_num_threads(1)
-        device = torch.device("cpu")
-        self._schedule = config.schedule
-        self._agent = Agent(config.agent)
+        device = _device(config)
+        set_deterministic(config.train.deterministic)
+        set_tf32(config.train.precision != "float32")
+        self._schedule, self._device = config.schedule, device
+        self._agent = Agent(config.agent).to(device)
         # As long as that of the trainer: a checkpoint holds this one.
         state = self._agent.initial_state(1)
         self._buffer = RolloutBuffer(self._schedule, 1, state, device, phases_ahead=config.train.phases_ahead)
-        self._sampler = LocalSampler(config, [number], self._buffer, device, make_envs=make_envs)
+        autocast = encoder_dtype(config, device)
+        self._sampler = LocalSampler(config, [number], self._buffer, device, autocast=autocast, make_envs=make_envs)
 
     def play(self, weights: Mapping[str, np.ndarray], phase: int) -> dict[str, np.ndarray]:
         """Play a phase with some weights, and give the unrolls that end with it."""
@@ -156,31 +187,54 @@ class _RemoteActor:
         self._sampler.start(self._agent, phase)
         self._sampler.finish()
         self._sampler.complete()
-        unrolls = self._buffer.unrolls(*_ending_with(phase, self._schedule))
-        return {name: tensor.numpy() for name, tensor in named_tensors(unrolls)}
+        envs, ends = (part.to(self._device) for part in _ending_with(phase, self._schedule))
+        unrolls = self._buffer.unrolls(envs, ends)
+        return {name: tensor.cpu().numpy() for name, tensor in named_tensors(unrolls)}
 
     def restart(self) -> None:
+        """Let the next phase have a warm-up."""
         self._sampler.restart()
 
     def take_episodes(self) -> np.ndarray:
+        """Give the statistics of the episodes that ended."""
         return self._sampler.take_episodes()
 
     def pid(self) -> int:
+        """Number of its process."""
         return os.getpid()
 
     def state(self, is_pending: bool) -> dict[str, dict[str, np.ndarray]]:
+        """Give all that its next phase depends on, as `Sampler.tensors`."""
         return {
-            group: {name: tensor.numpy() for name, tensor in tensors.items()}
+            group: {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
             for group, tensors in self._sampler.tensors(is_pending=is_pending).items()
         }
 
     def load_state(self, groups: Mapping[str, Mapping[str, np.ndarray]]) -> None:
+        """Go back to what `state` gave."""
         self._sampler.load_tensors(
             {
                 group: {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
                 for group, arrays in groups.items()
             }
         )
+
+
+def has_gpu() -> bool:
+    """Whether PyTorch finds a GPU here."""
+    return torch.cuda.is_available()
+
+
+def _device(config: RLConfig) -> torch.device:
+    """Where an actor computes; Ray shows it the GPUs that it may use, and no others."""
+    if not config.train.ray_gpus:
+        return torch.device("cpu")
+    if not has_gpu():
+        raise RunError(
+            f"train.ray_gpus={config.train.ray_gpus:g}, but PyTorch finds no GPU on {socket.gethostname()}, where Ray "
+            "has one; install a PyTorch with CUDA there, or leave train.ray_gpus at 0"
+        )
+    return torch.device("cuda")
 
 
 def _ending_with(phase: int, schedule: RolloutSchedule) -> tuple[Tensor, Tensor]:

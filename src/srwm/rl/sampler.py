@@ -50,6 +50,11 @@ class Sampler(Protocol):
         """Close the environments."""
 
 
+def encoder_dtype(config: RLConfig, device: torch.device) -> torch.dtype | None:
+    """The dtype of the encoder, where it is not that of its weights."""
+    return torch.bfloat16 if device.type == "cuda" and config.train.precision == "bfloat16" else None
+
+
 class LocalSampler:
     """Acts in this process: environments in threads, the actions of an actor in one call on the device.
 
@@ -77,6 +82,9 @@ class LocalSampler:
         threads = config.train.threads or max((os.cpu_count() or 1) - 1, 1)
         self._threads = -(-threads // len(actors)) if threads > 1 else 0
         make_envs = make_envs or self._procgen
+        # Where weights come from, and the parameters of both: to go through all modules takes longer than to copy them.
+        self._source: Agent | None = None
+        self._weights: tuple[list[Tensor], list[Tensor]] = ([], [])
         self._phase = 0
         self._time: int | None = None  # up to which unrolls were played; None where the next phase has a warm-up
         # Actions come before updates wherever both wait for the GPU: the environments stand still without them.
@@ -109,7 +117,9 @@ class LocalSampler:
     def start(self, agent: Agent, phase: int) -> None:
         """Copy the weights, and play the first step: what the caller does next, it does while the environments step."""
         self._phase = phase
-        torch._foreach_copy_(list(self._agent.parameters()), list(agent.parameters()))
+        if agent is not self._source:
+            self._source, self._weights = agent, (list(self._agent.parameters()), list(agent.parameters()))
+        torch._foreach_copy_(*self._weights)
         if self._stream is not None:
             self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):

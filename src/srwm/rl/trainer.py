@@ -23,7 +23,7 @@ from .procgen import NUM_ACTIONS
 from .published_policy import PublishedPolicy
 from .ray_sampler import RaySampler
 from .rollout_buffer import RolloutBuffer
-from .sampler import LocalSampler, MakeEnvs, Sampler
+from .sampler import LocalSampler, MakeEnvs, Sampler, encoder_dtype
 
 _ORDER_STREAM = 1 << 33
 """The stream of random numbers for the order in which unrolls are learnt from."""
@@ -55,8 +55,7 @@ class RLTrainer(Trainer):
         self.config, self.device, self.processes = config, device, processes
         self._schedule = config.schedule
         set_tf32(config.train.precision != "float32")
-        on_gpu = device.type == "cuda"
-        autocast = torch.bfloat16 if on_gpu and config.train.precision == "bfloat16" else None
+        on_gpu, autocast = device.type == "cuda", encoder_dtype(config, device)
         torch.manual_seed(config.seed)
         self.model = build_agent(config).to(device)
         self._actors = config.train.actors // processes.count
@@ -83,6 +82,7 @@ class RLTrainer(Trainer):
         # Versions of the policies that acted in the last phases: the updates from two of them may be under way.
         self._acted_versions = torch.zeros(3, dtype=torch.float64, device=device)
         self._iterations = 0
+        self._orders, self._orders_of = torch.empty(0), -1
 
     def train_step(self, step: int) -> None:
         """Do iteration number `step`: act and learn, phase after phase."""
@@ -112,13 +112,21 @@ class RLTrainer(Trainer):
     def _learn(self, phase: int) -> None:
         """Learn from the unrolls that ended with a phase, each once, in an order that follows from its number."""
         with self._on_learn_stream():
-            at = torch.full((), phase, device=self.device)  # made there: nothing waits for a copy
-            key = stream_key(self.config.seed, _ORDER_STREAM + self.processes.rank, at)
-            order = random_bits(key, (self._schedule.unrolls_per_phase(self._actors),)).argsort(stable=True)
-            unrolls = self._schedule.locate(phase, order, actors=self._actors)
+            unrolls = self._schedule.locate(phase, self._order(phase), actors=self._actors)
             size = self.config.train.batch_size // self.processes.count
             for envs, ends in zip(*(part.split(size) for part in unrolls), strict=True):
                 self._learner.update(envs, ends, self._acted_version(phase))
+
+    def _order(self, phase: int) -> Tensor:
+        """In which order unrolls of a phase are learnt from; drawn for a whole iteration at once, on the device."""
+        iteration, group = divmod(phase, self._schedule.groups)
+        if self._orders_of != iteration:
+            phases = self._schedule.phases(iteration)
+            at = torch.arange(phases.start, phases.stop, device=self.device)  # made there: nothing waits for a copy
+            keys = stream_key(self.config.seed, _ORDER_STREAM + self.processes.rank, at)
+            self._orders = random_bits(keys, (self._schedule.unrolls_per_phase(self._actors),)).argsort(stable=True)
+            self._orders_of = iteration
+        return self._orders[group]
 
     def _publish(self) -> None:
         """Let the weights of before the next updates act next, where a phase may be played ahead of them."""

@@ -19,6 +19,7 @@ MAY_CHANGE = (
     "train.threads",
     "train.executor",
     "train.ray_address",
+    "train.ray_gpus",
     "train.log_every",
     "train.test_levels",
 )

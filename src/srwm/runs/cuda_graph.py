@@ -23,14 +23,14 @@ def record(step: Callable[[], None], *, priority: int = 0) -> Callable[[], None]
     Returns:
         A function that replays the step.
     """
-    stream = torch.cuda.Stream(priority=priority)
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
+    cuda_stream = torch.cuda.Stream(priority=priority)
+    cuda_stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(cuda_stream):
         for _ in range(WARM_UPS):
             step()
-    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.current_stream().wait_stream(cuda_stream)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
+    with torch.cuda.graph(graph, stream=cuda_stream):
         step()
     return graph.replay
 

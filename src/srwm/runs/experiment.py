@@ -4,10 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Unpack
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import nn
 
@@ -22,7 +21,7 @@ from .loop import LoopResult
 from .model_card import model_card
 from .model_files import write_model
 from .recipes import Recipe
-from .training import Run, start_run
+from .training import Run, RunOptions, start_run
 
 __all__ = ["CardText", "EvaluateOptions", "Experiment"]
 
@@ -121,28 +120,14 @@ class Experiment(ABC):
         """
 
     def train_run(
-        self,
-        config: Any,
-        path: Path,
-        *,
-        resume: bool = False,
-        device: str = "auto",
-        data: Path | None = None,
-        test: bool = True,
-        tensorboard: bool = False,
-        console: Console | None = None,
+        self, config: Any, path: Path, **options: Unpack[RunOptions]
     ) -> tuple[LoopResult, dict[str, Any] | None]:
         """Train a recipe in a run folder, and test its best checkpoint.
 
         Args:
             config: the recipe.
             path: the folder of the run.
-            resume: go on with the run in the folder, if there is one.
-            device: "auto", "cpu", "cuda" or "cuda:N".
-            data: the data folder.
-            test: whether to test at the end.
-            tensorboard: also write the numbers for TensorBoard.
-            console: where progress is shown.
+            options: how; see `RunOptions`.
 
         Returns:
             How the loop ended, and the content of `result.json`; None for a run that was interrupted, and in processes
@@ -152,18 +137,7 @@ class Experiment(ABC):
             InputError: if the data, the folder or the device do not fit.
             RunError: if something fails on the way.
         """
-        with start_run(
-            config,
-            path,
-            experiment=self.name,
-            may_change=self.may_change,
-            resume=resume,
-            device=device,
-            data=data,
-            test=test,
-            tensorboard=tensorboard,
-            console=console,
-        ) as run:
+        with start_run(config, path, experiment=self.name, may_change=self.may_change, **options) as run:
             self.train(config, run)
         return run.result, run.content
 

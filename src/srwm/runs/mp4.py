@@ -27,6 +27,15 @@ def find_ffmpeg(out: Path) -> str:
         ) from None
 
 
+def has_ffmpeg() -> bool:
+    """Whether `find_ffmpeg` would find it."""
+    try:
+        find_ffmpeg(Path())
+    except InputError:
+        return False
+    return True
+
+
 class Mp4Writer:
     """Sends pictures to ffmpeg."""
 

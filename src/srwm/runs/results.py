@@ -1,5 +1,6 @@
 """The results of runs, as they stand in `result.json`: read with the type of every field that commands rely on."""
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ from srwm.errors import InputError
 from ._values import read_value
 from .json_objects import read_object
 
-__all__ = ["FIELDS", "read_part", "read_result", "require"]
+__all__ = ["FIELDS", "read_own", "read_part", "read_result", "require"]
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ def read_result(path: Path) -> dict[str, Any]:
     return result
 
 
-def read_part(cls: type[T], values: Any, where: str) -> T:
+def read_part(cls: type[T], values: Any, where: str = "test") -> T:
     """Make a dataclass from a part of a result.
 
     Args:
@@ -61,6 +62,11 @@ def read_part(cls: type[T], values: Any, where: str) -> T:
     """
     part: T = read_value(cls, values, where)
     return part
+
+
+def read_own(cls: type[T], tested: Mapping[str, Any]) -> T:
+    """Make a dataclass of those of the values that `Experiment.test` gave that are its fields."""
+    return read_part(cls, {field.name: tested[field.name] for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
 
 
 def require(result: Mapping[str, Any], *names: str) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypedDict, Unpack, runtime_checkable
 
 import torch
 from rich.console import Console
@@ -24,7 +24,7 @@ from .model_files import load_weights
 from .processes import Processes, run_on_main, start_processes, stop_processes
 from .run_folder import RunFolder
 
-__all__ = ["Run", "RunConfig", "open_run", "start_run", "training_seconds"]
+__all__ = ["Run", "RunConfig", "RunOptions", "open_run", "start_run", "training_seconds"]
 
 RESULT_FORMAT = 1
 """Number of the format of `result.json`."""
@@ -43,21 +43,34 @@ class RunConfig(Protocol):
         """Seed of everything that is random."""
 
 
+class RunOptions(TypedDict, total=False):
+    """How a run is done; all may be left out."""
+
+    resume: bool
+    """Go on with the run in the folder, if there is one."""
+    device: str
+    """Where to compute: "auto", "cpu", "cuda" or "cuda:N"."""
+    data: Path | None
+    """The data folder; None for the usual one."""
+    test: bool
+    """Whether to test at the end; true if it is left out."""
+    tensorboard: bool
+    """Also write the numbers for TensorBoard."""
+    console: Console | None
+    """Where progress is shown."""
+
+
 class Run:
     """A training of a recipe in a folder: where it computes, its loop, and the result at its end; see `start_run`.
 
     Args:
         config: the recipe.
         path: the folder of the run.
-        experiment: name of the experiment that it belongs to.
         processes: this process among those of a `torchrun`.
-        may_change: dotted keys of the configuration that may differ when a run is resumed.
-        resume: go on with the run in the folder, if there is one.
-        data: the data folder; None for the usual one.
-        test: whether to test at the end.
-        tensorboard: also write the numbers for TensorBoard.
-        console: where progress is shown.
         stack: what ends with the run is left to it.
+        experiment: name of the experiment that it belongs to.
+        may_change: dotted keys of the configuration that may differ when a run is resumed.
+        options: how it is done.
 
     Attributes:
         device: where to compute.
@@ -68,23 +81,21 @@ class Run:
         self,
         config: RunConfig,
         path: Path,
+        processes: Processes,
+        stack: contextlib.ExitStack,
         *,
         experiment: str,
-        processes: Processes,
         may_change: Sequence[str],
-        resume: bool,
-        data: Path | None,
-        test: bool,
-        tensorboard: bool,
-        console: Console,
-        stack: contextlib.ExitStack,
+        options: RunOptions,
     ) -> None:
-        self.path, self.processes, self.data, self.test = path, processes, data, test
-        self.tensorboard, self.console = tensorboard, console
+        self.path, self.processes = path, processes
+        self.data, self.test = options.get("data"), options.get("test", True)
+        self.tensorboard = options.get("tensorboard", False)
+        self.console = options.get("console") or Console(stderr=True)
         self.device = torch.device(processes.device)
         self.content: dict[str, Any] | None = None
-        self._config, self._experiment, self._may_change, self._resume = config, experiment, may_change, resume
-        self._stack = stack
+        self._config, self._experiment, self._may_change = config, experiment, may_change
+        self._resume, self._stack = options.get("resume", False), stack
         self._loop: TrainingLoop | None = None
 
     def loop(self, state: Checkpointed, options: LoopOptions, *, meta: Mapping[str, Any] | None = None) -> TrainingLoop:
@@ -200,44 +211,21 @@ class Run:
 
 @contextlib.contextmanager
 def start_run(
-    config: RunConfig,
-    path: Path,
-    *,
-    experiment: str,
-    may_change: Sequence[str] = (),
-    resume: bool = False,
-    device: str = "auto",
-    data: Path | None = None,
-    test: bool = True,
-    tensorboard: bool = False,
-    console: Console | None = None,
+    config: RunConfig, path: Path, *, experiment: str, may_change: Sequence[str] = (), **options: Unpack[RunOptions]
 ) -> Iterator[Run]:
     """Join the other processes of a `torchrun`, choose the device, and hold the run while `with` does.
 
-    Under `torchrun` every process calls this alike. For the arguments see `Run`; `device` is "auto", "cpu", "cuda" or
-    "cuda:N".
+    Under `torchrun` every process calls this alike. For the arguments see `Run` and `RunOptions`.
 
     Raises:
         InputError: if the device is not there.
         RunError: if something fails on the way.
     """
-    processes = start_processes(str(choose_device(device)))
+    processes = start_processes(str(choose_device(options.get("device", "auto"))))
     with contextlib.ExitStack() as stack:
         stack.callback(stop_processes)
         stack.enter_context(full_memory_as_sentence(lambda: f"{processes.device} ran out of memory"))
-        yield Run(
-            config,
-            path,
-            experiment=experiment,
-            processes=processes,
-            may_change=may_change,
-            resume=resume,
-            data=data,
-            test=test,
-            tensorboard=tensorboard,
-            console=console or Console(stderr=True),
-            stack=stack,
-        )
+        yield Run(config, path, processes, stack, experiment=experiment, may_change=may_change, options=options)
 
 
 def open_run(

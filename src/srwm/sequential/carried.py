@@ -15,7 +15,7 @@ from .config import SequentialConfig
 from .model import StreamModel
 from .streams import NO_LABEL
 
-_STREAM = 3 * (MOST_SOURCES + 1)
+_RNG_STREAM = 3 * (MOST_SOURCES + 1)
 """The stream of random numbers that says which rows are reset; those before it belong to the drawing of streams."""
 
 
@@ -40,7 +40,7 @@ class Carried(CarriedStates):
             train,
             share=train.carry_state_prob,
             seed=config.seed,
-            stream=_STREAM,
+            rng_stream=_RNG_STREAM,
             processes=processes,
         )
         self._labels = torch.full((rows,), NO_LABEL, device=model.mean.device)

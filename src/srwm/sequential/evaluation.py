@@ -93,7 +93,7 @@ def evaluate(
     sets: int = 5,
     streams: int = 816,
     seed: int = 0,
-    number: int = TEST,
+    rng_stream: int = TEST,
     instances: Sequence[int] = INSTANCES,
 ) -> StreamEvaluation:
     """Test a model on streams in which each source comes first once, without trimming.
@@ -104,7 +104,7 @@ def evaluate(
         sets: number of sets.
         streams: streams of each set in each order.
         seed: seed of the streams.
-        number: keeps the streams apart from those of other uses; each set takes its own.
+        rng_stream: of random numbers; keeps the streams apart from those of other uses; each set takes its own.
         instances: which instances of a class to report on; those beyond the segments' are left out.
 
     Raises:
@@ -117,7 +117,7 @@ def evaluate(
     orders, of_streams = [], []
     for order in rotations(len(bank.segments)):
         parts = [
-            answers(model, bank, features, order=order, streams=streams, seed=seed, number=number + index)
+            answers(model, bank, features, order=order, streams=streams, seed=seed, rng_stream=rng_stream + index)
             for index in range(sets)
         ]
         right, drawn = _joined(parts)
@@ -153,7 +153,7 @@ def answers(
     order: tuple[int, ...],
     streams: int,
     seed: int,
-    number: int,
+    rng_stream: int,
 ) -> tuple[Bool[Tensor, "streams t"], Streams]:
     """Draw streams of one order, without trimming, and say where the model's best guess is right."""
     parts = []
@@ -167,7 +167,7 @@ def answers(
                 order=order,
                 max_trim=0,
                 seed=seed,
-                number=number,
+                rng_stream=rng_stream,
             )
             together = at_once(size, features.device, floats=drawn.place.shape[1] * model.config.model.widest)
             read = zip(drawn.place.split(together), drawn.previous.split(together), strict=True)

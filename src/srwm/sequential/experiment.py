@@ -9,6 +9,7 @@ from rich.table import Table
 from srwm.data.sources import described_source
 from srwm.errors import InputError
 from srwm.runs.experiment import CardText, EvaluateOptions, Experiment
+from srwm.runs.results import read_own, read_part
 from srwm.supervised.config import MAY_CHANGE
 
 from .bank import INVERTED, distinct_sources, load_bank
@@ -19,7 +20,7 @@ from .loading import KIND, build_model
 from .metrics import charts, measures
 from .model import StreamModel
 from .recipes import RECIPES, Figures
-from .tables import evaluation_table, read_evaluation, result_table
+from .tables import evaluation_table, result_table
 from .trainer import train
 
 
@@ -46,14 +47,13 @@ class Sequential(Experiment):
         return {"stream": dataclasses.asdict(config.stream), **dataclasses.asdict(tested)}
 
     def evaluation_table(self, name: str, config: SequentialConfig, tested: Mapping[str, Any]) -> Table:
-        figures = {field.name: tested[field.name] for field in dataclasses.fields(StreamEvaluation)}
-        return evaluation_table(f"{name}: accuracy in %", read_evaluation(figures), _figures(config.recipe))
+        return evaluation_table(f"{name}: accuracy in %", read_own(StreamEvaluation, tested), _figures(config.recipe))
 
     def result_table(self, result: Mapping[str, Any]) -> Table:
         return result_table(result, _figures(result["recipe"]))
 
     def card_text(self, config: SequentialConfig, result: Mapping[str, Any]) -> CardText:
-        stream, tested = config.stream, read_evaluation(result["test"])
+        stream, tested = config.stream, read_part(StreamEvaluation, result["test"])
         rows = {"data": "; ".join(_described(word) for word in distinct_sources(stream))}
         for order in tested.orders:
             for number, segment in enumerate(order.segments, start=1):

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from srwm.inspect.inspected import (
-    STREAM,
+    RNG_STREAM,
     Inspected,
     InspectOptions,
     features_of,
@@ -32,7 +32,7 @@ def inspect_stream(name: str, options: InspectOptions) -> Inspected:
         order="fixed",
         max_trim=0,
         seed=options.seed,
-        number=STREAM,
+        rng_stream=RNG_STREAM,
     )
     device = model.mean.device
     pixels, previous = bank.images[drawn.place], drawn.previous.to(device)

@@ -13,7 +13,7 @@ from .bank import load_bank
 from .config import StreamConfig
 from .model import StreamModel
 
-_STREAM = 0x11FE
+_RNG_STREAM = 0x11FE
 """Keeps these random numbers apart from those of training and testing."""
 
 
@@ -80,7 +80,7 @@ class Demo:
             ways=self._stream.ways,
             shots=self._stream.per_class,
             seed=self._seed,
-            stream=_STREAM,
+            rng_stream=_RNG_STREAM,
         )
         places = (drawn.support[0] + self._bank.firsts[which])[: self._switch_every].tolist()
         name = self._bank.names[which]

@@ -4,17 +4,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from srwm.runs.charts import Chart, Line, Measure
+from srwm.runs.results import read_part
 from srwm.supervised.statistics import Measured
 
+from .evaluation import StreamEvaluation
 from .recipes import RECIPES
-from .tables import read_evaluation
 
 
 def measures(result: Mapping[str, Any]) -> list[Measure]:
     """The figures of a run, by order, source and instance; see `Experiment.measures`."""
     if result.get("test") is None:
         return []
-    tested = read_evaluation(result["test"])
+    tested = read_part(StreamEvaluation, result["test"])
     entry = RECIPES.get(result.get("recipe", ""))
     figures = entry.figures if entry else {}
     found = []
@@ -39,7 +40,7 @@ def charts(result: Mapping[str, Any]) -> list[Chart]:
     if result.get("test") is None:
         return []
     drawn = []
-    for order in read_evaluation(result["test"]).orders:
+    for order in read_part(StreamEvaluation, result["test"]).orders:
         each = len(order.curve) // len(order.sources)
         marks = tuple((float(place * each), source) for place, source in enumerate(order.sources))
         line = Line("accuracy", [float(step) for step in range(len(order.curve))], order.curve)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from srwm.errors import InputError
 from srwm.runs.metrics import read_metrics
 from srwm.runs.pictures import calm, legend, new_figure, write
+from srwm.runs.results import read_part
 from srwm.runs.run_folder import RunFolder
 
 from .evaluation import StreamEvaluation
 from .loading import KIND
-from .tables import read_evaluation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def _tested(path: Path) -> StreamEvaluation:
     result = RunFolder.open(path, kind=KIND).read_result()
     if result is None or result.get("test") is None:
         raise InputError(f"{path} has not been tested yet: finish it with `srwm train --resume`")
-    return read_evaluation(result["test"])
+    return read_part(StreamEvaluation, result["test"])
 
 
 def _training_curves(path: Path, source: str | None) -> dict[str, tuple[list[int], list[float]]]:

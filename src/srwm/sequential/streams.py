@@ -56,7 +56,7 @@ def draw_streams(
     order: Order | tuple[int, ...] | None = None,
     max_trim: int | None = None,
     seed: int,
-    number: int = 0,
+    rng_stream: int = 0,
 ) -> Streams:
     """Draw a batch of streams for each of the given steps.
 
@@ -72,7 +72,7 @@ def draw_streams(
         order: another order than the stream's own; a tuple names the sources by number, first to last.
         max_trim: another number than the stream's own.
         seed: seed of the run.
-        number: keeps training, validation and test apart.
+        rng_stream: of random numbers; keeps training, validation and test apart.
 
     Returns:
         Streams of shape [*steps, batch_size, length of a stream].
@@ -87,7 +87,7 @@ def draw_streams(
             ways=stream.ways,
             shots=stream.per_class,
             seed=seed,
-            stream=number * (MOST_SOURCES + 1) + 1 + source,
+            rng_stream=rng_stream * (MOST_SOURCES + 1) + 1 + source,
         )
         for source, one in enumerate(bank.segments)
     ]
@@ -98,7 +98,7 @@ def draw_streams(
     labels = torch.stack([drawn.support_labels for drawn in each], dim=-2).unflatten(-3, (parts, -1))
 
     batches = steps[..., None] * parts + torch.arange(parts, device=device)
-    key = stream_key(seed, number * (MOST_SOURCES + 1), batches)
+    key = stream_key(seed, rng_stream * (MOST_SOURCES + 1), batches)
     in_order = _order(stream.order if order is None else order, key, batches, sources)
     kept = length - _trims(key + 1, sources, stream.max_trim if max_trim is None else max_trim)
 

@@ -121,7 +121,7 @@ class SequentialTrainer(Trainer):
             batch_size=train.batch_size,
             parts=train.grad_accum_steps,
             seed=self.config.seed,
-            number=TRAINING,
+            rng_stream=TRAINING,
         )
 
     def loss(self, streams: Streams, first: int) -> tuple[Tensor, Tensor]:
@@ -191,7 +191,7 @@ class SequentialTrainer(Trainer):
     def validate(self) -> dict[str, float]:
         """Accuracy on streams of classes that are not trained on, in every order; always the same streams."""
         episodes = self.config.train.validation_episodes
-        measured = evaluate(self.model, self.validation, sets=1, streams=episodes, seed=0, number=VALIDATION)
+        measured = evaluate(self.model, self.validation, sets=1, streams=episodes, seed=0, rng_stream=VALIDATION)
         return {"validation/accuracy": measured.accuracy, **_by_source(measured)}
 
     def notice(self, step: int, metrics: Mapping[str, float]) -> str | None:
@@ -227,7 +227,7 @@ class SequentialTrainer(Trainer):
         """
         stream, images = self.config.stream, to_unit(self.training.images[piece.place])
         keys = episode_keys(
-            len(images), seed=self.config.seed, stream=AUGMENTATION, step=self.batches.step, first=first
+            len(images), seed=self.config.seed, rng_stream=AUGMENTATION, step=self.batches.step, first=first
         )
         if stream.horizontal_flip:
             is_chosen = self._flipped[piece.source][..., None, None, None]

@@ -16,19 +16,19 @@ from srwm.data.random import random_bits, stream_key
 
 
 def episode_keys(
-    episodes: int, *, seed: int, stream: int, step: Int[Tensor, ""], first: int = 0
+    episodes: int, *, seed: int, rng_stream: int, step: Int[Tensor, ""], first: int = 0
 ) -> Int[Tensor, "{episodes}"]:
     """A key for each episode, by its place in the whole batch: each process, and each part, draws what one would.
 
     Args:
         episodes: how many.
         seed: seed of the run.
-        stream: stream of random numbers.
+        rng_stream: stream of random numbers.
         step: number of the step, on the device.
         first: place of the first episode in the whole batch, of which these may be a part.
     """
     places = first + torch.arange(episodes, device=step.device)
-    return stream_key(seed, stream, step) + places * 0x5851F42D4C957F2D
+    return stream_key(seed, rng_stream, step) + places * 0x5851F42D4C957F2D
 
 
 def jitter(

@@ -24,15 +24,22 @@ class CarriedStates:
         train: says into how many parts a process cuts its rows.
         share: of the rows that go on, drawn again for each step.
         seed: seed of the run.
-        stream: number of a stream of random numbers that nothing else uses.
+        rng_stream: number of a stream of random numbers that nothing else uses.
         processes: this process among those of a `torchrun`.
     """
 
     def __init__(
-        self, state: SequenceState, train: TrainConfig, *, share: float, seed: int, stream: int, processes: Processes
+        self,
+        state: SequenceState,
+        train: TrainConfig,
+        *,
+        share: float,
+        seed: int,
+        rng_stream: int,
+        processes: Processes,
     ) -> None:
         self._state, self._train, self._processes = state, train, processes
-        self._share, self._seed, self._stream = share, seed, stream
+        self._share, self._seed, self._stream = share, seed, rng_stream
 
     def begin_state(self, first: int, size: int, step: Int[Tensor, ""]) -> tuple[SequenceState, Bool[Tensor, "b"]]:
         """Give the states that rows begin with at a step of the training; no value is looked at.

@@ -50,7 +50,7 @@ def evaluate(
     *,
     tasks: int = 1000,
     seed: int = 0,
-    stream: int = TEST,
+    rng_stream: int = TEST,
     split: str = "test",
     folder: Path | None = None,
 ) -> TabularEvaluation:
@@ -61,7 +61,7 @@ def evaluate(
         config: its recipe, which says what tasks.
         tasks: how many.
         seed: of the tasks; those of a training with the same seed are others.
-        stream: `srwm.tabular.prior.TEST`, or another one.
+        rng_stream: `srwm.tabular.prior.TEST`, or another one.
         split: of a pack of features.
         folder: the data folder, for a pack of features.
 
@@ -74,10 +74,10 @@ def evaluate(
         for step, first in enumerate(range(0, tasks, _PIECE)):
             size = min(_PIECE, tasks - first)
             if source is None:
-                drawn = draw_tasks(config.prior, seed=seed, stream=stream, step=step, batch_size=size)
+                drawn = draw_tasks(config.prior, seed=seed, rng_stream=rng_stream, step=step, batch_size=size)
             else:
-                drawn = source.draw(seed=seed, stream=stream, step=step, batch_size=size)
-            projection = task_projections(model, drawn, seed, stream, step)
+                drawn = source.draw(seed=seed, rng_stream=rng_stream, step=step, batch_size=size)
+            projection = task_projections(model, drawn, seed, rng_stream, step)
             support = int(drawn.scaled_by[0]) if isinstance(source, Episodic) else None
             pieces.append(_outcome(model, drawn, projection, support))
     ours, nearest, asked, losses = (torch.cat(parts).double() for parts in zip(*pieces, strict=True))

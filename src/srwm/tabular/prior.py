@@ -1,7 +1,7 @@
 """A prior over classification tasks: random feature vectors with random rules that label them.
 
-A batch is a pure function of (seed, stream, step), as all data of a training is: what a run has drawn needs no file.
-Half of the tasks are mixtures of Gaussians with random covariances; in the others random features, themselves
+A batch is a pure function of (seed, rng_stream, step), as all data of a training is: what a run has drawn needs no
+file. Half of the tasks are mixtures of Gaussians with random covariances; in the others random features, themselves
 correlated, are labelled by a small random network, by one number of such a network that is cut into ranges, or by a
 tree of thresholds. Then come features without meaning, warped and rounded ones, frequencies of classes, and wrong
 labels. (The idea of learning from such a prior is that of prior-data fitted networks; see Hollmann, Müller,
@@ -48,19 +48,19 @@ class Tasks(NamedTuple):
 
 
 def draw_tasks(
-    config: PriorConfig, *, seed: int, stream: int, step: int, batch_size: int, examples: int | None = None
+    config: PriorConfig, *, seed: int, rng_stream: int, step: int, batch_size: int, examples: int | None = None
 ) -> Tasks:
     """Draw a batch of tasks.
 
     Args:
         config: what tasks there are.
         seed: of the run.
-        stream: `TRAINING`, `TEST` or `CHOICE`.
+        rng_stream: `TRAINING`, `TEST` or `CHOICE`.
         step: number of the batch.
         batch_size: tasks.
         examples: of each task; None for as many as the configuration says.
     """
-    key = stream_key(seed, stream, torch.tensor(step))
+    key = stream_key(seed, rng_stream, torch.tensor(step))
     return _Draw(config, torch.Generator().manual_seed(int(key)), batch_size, examples or config.examples).tasks()
 
 

@@ -21,7 +21,7 @@ _SLOTS = 1 << 33
 class TaskSource(Protocol):
     """Gives the tasks of a step, as a pure function of its arguments."""
 
-    def draw(self, *, seed: int, stream: int, step: int, batch_size: int) -> Tasks:
+    def draw(self, *, seed: int, rng_stream: int, step: int, batch_size: int) -> Tasks:
         """Draw the tasks of a step."""
 
 
@@ -31,13 +31,13 @@ class FromPrior:
     def __init__(self, config: TabularConfig) -> None:
         self.prior = config.prior
 
-    def draw(self, *, seed: int, stream: int, step: int, batch_size: int) -> Tasks:
+    def draw(self, *, seed: int, rng_stream: int, step: int, batch_size: int) -> Tasks:
         """Draw the tasks of a step."""
         prior = self.prior
         is_long = step % 4 == 3
         examples = prior.long_examples if is_long else prior.examples
         size = max(1, batch_size * prior.examples // examples) if is_long else batch_size
-        return draw_tasks(prior, seed=seed, stream=stream, step=step, batch_size=size, examples=examples)
+        return draw_tasks(prior, seed=seed, rng_stream=rng_stream, step=step, batch_size=size, examples=examples)
 
 
 class Episodic:
@@ -56,7 +56,7 @@ class Episodic:
         check_enough(features, config.ways, config.shots, config.queries)
         self.features, self.config, self.classes = features, config, classes
 
-    def draw(self, *, seed: int, stream: int, step: int, batch_size: int) -> Tasks:
+    def draw(self, *, seed: int, rng_stream: int, step: int, batch_size: int) -> Tasks:
         """Draw the tasks of a step; the scale of features is that of the examples to learn from."""
         config, number = self.config, torch.tensor(step)
         drawn = draw_episodes(
@@ -67,11 +67,11 @@ class Episodic:
             shots=config.shots,
             queries=config.queries,
             seed=seed,
-            stream=stream,
+            rng_stream=rng_stream,
         )
         places = torch.cat([drawn.support, drawn.query], dim=1)
         labels = torch.cat([drawn.support_labels, drawn.query_labels], dim=1)
-        slots = random_bits(stream_key(seed, _SLOTS + stream, number), (batch_size, self.classes)).argsort(dim=1)
+        slots = random_bits(stream_key(seed, _SLOTS + rng_stream, number), (batch_size, self.classes)).argsort(dim=1)
         x = self.features.features[places]
         whole = torch.full((batch_size,), drawn.support.shape[1])
         return Tasks(x, slots.gather(1, labels), torch.full((batch_size,), x.shape[2]), whole)

@@ -56,7 +56,7 @@ class TabularTrainer:
     def train_step(self, step: int) -> None:
         """Do one step."""
         tasks = self.source.draw(
-            seed=self.config.seed, stream=TRAINING, step=step, batch_size=self.config.train.batch_size
+            seed=self.config.seed, rng_stream=TRAINING, step=step, batch_size=self.config.train.batch_size
         )
         # Drawn for all processes alike, so that several train what one would.
         projection = task_projections(self.model, tasks, self.config.seed, TRAINING, step)
@@ -95,10 +95,10 @@ class TabularTrainer:
 
 
 def task_projections(
-    model: TabularModel, tasks: Tasks, seed: int, stream: int, step: int
+    model: TabularModel, tasks: Tasks, seed: int, rng_stream: int, step: int
 ) -> Float[Tensor, "b f width"]:
-    """Draw the projections of a batch of tasks, a function of the seed, the stream and the step."""
-    key = stream_key(seed, _PROJECTIONS + stream, torch.tensor(step))
+    """Draw the projections of a batch of tasks, a function of the seed, the stream of random numbers and the step."""
+    key = stream_key(seed, _PROJECTIONS + rng_stream, torch.tensor(step))
     b, _, features = tasks.x.shape
     return random_projection(b, features, model.config.model.width, torch.Generator().manual_seed(int(key)))
 

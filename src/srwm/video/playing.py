@@ -30,6 +30,8 @@ class MatrixView:
     1 for all, or 0 where nothing is forgotten."""
     change: Float32[np.ndarray, "p"]
     """Norm of the change W_t - W_0 of each part since the episode began, of all heads together, after this step."""
+    weights: Float32[np.ndarray, "h d m"]
+    """The change W_t - W_0 itself, after this step."""
     initial: float
     """Norm of W_0; 0 for fast weights, which begin from nothing."""
 
@@ -196,6 +198,7 @@ def _views(records: tuple[MatrixRecord, ...], where: str) -> tuple[MatrixView, .
                 record.beta[0, 0].float().numpy(),
                 record.forget[0, 0].float().numpy(),
                 record.norm[0, 0].norm(dim=0).float().numpy(),
+                record.change[0, 0].float().numpy(),
                 float(record.weight.norm()),
             )
         )

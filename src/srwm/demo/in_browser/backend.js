@@ -2,6 +2,7 @@
 // The page of `srwm demo` has another file of this name, which exports the same and asks a server.
 
 import { repeated } from "./drawing.js";
+import { Followed } from "./followed.js";
 import { inTurn } from "./in_turn.js";
 import { Life } from "./life.js";
 import { textOf } from "./matrices_view.js";
@@ -9,7 +10,6 @@ import { about, Network } from "./network.js";
 import { readPictureFile } from "./picture_file.js";
 import { drawStrokes } from "./strokes.js";
 import { Taught } from "./taught.js";
-import { Tracking } from "./tracking.js";
 
 const NAME = "here"; // There is one session of a kind, and it is this window's.
 
@@ -62,9 +62,9 @@ export const streams = session(
 export const trackings = session(
   async () => {
     const { about, networks } = await tracked;
-    return new Tracking(about, networks);
+    return new Followed(about, networks);
   },
-  (tracking) => tracking.reset(),
+  (followed) => followed.reset(),
 );
 
 // Made-up characters, two drawings each: one to teach, one to ask about.

@@ -342,9 +342,13 @@ class Page {
 // Wait for the network; say so if that takes long enough to be noticed.
 async function load() {
   const timer = setTimeout(() => sayForGood("The network is on its way", { isCalm: true }), SILENT_MS);
-  await loaded;
-  clearTimeout(timer);
-  unsay();
+  try {
+    await loaded;
+    unsay();
+  } finally {
+    // Also when it cannot come: what is wrong must not be said over.
+    clearTimeout(timer);
+  }
 }
 
 const loading = load();

@@ -26,7 +26,7 @@ export class TrackingPage {
     this.#model = model;
     const named = model.networks.map(({ name, parameters }) => `${name}: ${parameters.toLocaleString("en")} weights`);
     find("#tracking-about").textContent =
-      `${named.join("; ")}. Trained alike, on sequences of up to ${model.trained_length} symbols.`;
+      `${named.join("; ")}. Trained on sequences of up to ${model.trained_length} symbols.`;
     find("#task-title").textContent = `${model.title[0].toUpperCase()}${model.title.slice(1)}`;
     this.#sequence = new Sequence(model, { onSymbol: (place, symbol) => this.#ask("replace", { place, symbol }) });
     this.#chart = new LengthChart(find("#length-chart"), {

@@ -4,7 +4,7 @@ import { layersOf, matrixView, startOf } from "./matrices_view.js";
 import { Network } from "./network.js";
 import { GONE, Refusal } from "./refusal.js";
 
-export class Tracking {
+export class Followed {
   #about;
   #networks;
   #shown;
