@@ -18,6 +18,8 @@ Size: TypeAlias = Any
 def steps_between(head_dim: Size, columns: Size, decays: bool = False) -> Size:
     """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.
 
+    Of a matrix that decays they are up to four tenths.
+
     Args:
         head_dim: the rows of a matrix.
         columns: the columns of a matrix.

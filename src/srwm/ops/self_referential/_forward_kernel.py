@@ -7,7 +7,7 @@ import triton.language as tl
 
 from .._tiles import clip, lay_out_as_rows, outer, pick, rows, store_column, store_jump, to_lanes, vec_mat
 from ._key_map import map_keys
-from ._matrix import add_matrix, has_jump, limits_of, limits_when_decayed, store_matrix, sum_of, zero_matrix
+from ._matrix import add_matrix, has_jump, limits_anew, limits_of, store_matrix, sum_of, zero_matrix
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
@@ -193,11 +193,11 @@ def self_referential_fwd_kernel(
                     floors = limits_of(base, GROWTH)
                     limit_y, limit_q, limit_k, limit_b = limits
                     if READ:
-                        limit_y = limits_when_decayed(limit_y, floors[0], d_y, gone_y, GROWTH, MOST_DECAY)
+                        limit_y = limits_anew(limit_y, floors[0], d_y, gone_y, GROWTH, MOST_DECAY)
                     if CORE:
-                        limit_q = limits_when_decayed(limit_q, floors[1], d_q, gone, GROWTH, MOST_DECAY)
-                        limit_k = limits_when_decayed(limit_k, floors[2], d_k, gone, GROWTH, MOST_DECAY)
-                        limit_b = limits_when_decayed(limit_b, floors[3], d_b, gone, GROWTH, MOST_DECAY)
+                        limit_q = limits_anew(limit_q, floors[1], d_q, gone, GROWTH, MOST_DECAY)
+                        limit_k = limits_anew(limit_k, floors[2], d_k, gone, GROWTH, MOST_DECAY)
+                        limit_b = limits_anew(limit_b, floors[3], d_b, gone, GROWTH, MOST_DECAY)
                     limits = (limit_y, limit_q, limit_k, limit_b)
                     size_y, size_q, size_k, size_b = no_sizes
                     undone_y = tl.where(gone_y, 1.0, undone_y)

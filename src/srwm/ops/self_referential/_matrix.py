@@ -92,7 +92,7 @@ def has_jump(sizes, limits, CORE: tl.constexpr, READ: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def limits_when_decayed(limit, floor, difference, gone, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr):
+def limits_anew(limit, floor, difference, gone, GROWTH: tl.constexpr, MOST_DECAY: tl.constexpr):
     """Limits of columns that have decayed so much that counting begins anew: no lower than they can be by now."""
     anew = tl.maximum(tl.maximum(limit / MOST_DECAY, floor), GROWTH * tl.abs(difference))
     return tl.where(gone, anew, limit)

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from .._tiles import find_jumps, outer
-from ._matrix import add_matrix, last_jump, limits_of, limits_when_decayed, sum_of
+from ._matrix import add_matrix, last_jump, limits_anew, limits_of, sum_of
 
 
 @triton.jit
@@ -86,7 +86,7 @@ def write_again(
     limit, jump = find_jumps(tl.abs(difference), limit, jump, s, GROWTH)
     if GATES > 0:
         gone = undone > MOST_DECAY
-        limit = limits_when_decayed(limit, floor, difference, gone, GROWTH, MOST_DECAY)
+        limit = limits_anew(limit, floor, difference, gone, GROWTH, MOST_DECAY)
         jump = tl.where(gone, s, jump)
     return w, limit, jump
 
