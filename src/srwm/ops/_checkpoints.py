@@ -18,16 +18,14 @@ Size: TypeAlias = Any
 def steps_between(head_dim: Size, columns: Size, decays: bool = False) -> Size:
     """How many steps lie between two stored matrices: so many that they are about a tenth of the vectors that are kept.
 
-    Of a matrix that decays they are up to four tenths.
-
     Args:
         head_dim: the rows of a matrix.
         columns: the columns of a matrix.
-        decays: whether the matrix decays, and so cannot be found again over as many steps: a quarter as many then.
+        decays: whether the matrix decays, and so cannot be found again over as many steps: half as many then.
     """
     # The vectors of a step are 2 head_dim + columns numbers long, and in the delta rule as many again.
     steps = 4 * head_dim * columns // (head_dim + columns // 3) + 32
-    return steps // 4 if decays else steps
+    return steps // 2 if decays else steps
 
 
 def empty_checkpoints(
