@@ -103,7 +103,7 @@ class Agent(nn.Module):
 
     def images(
         self, pixels: UInt8[Tensor, "n h w c"], dtype: torch.dtype | None = None
-    ) -> Float[Tensor, "n c height width"]:
+    ) -> Float[Tensor, "n channels height width"]:
         """Turn frames into what the encoder reads, in a dtype or that of the weights.
 
         On a GPU channels of zeros come behind those of the frames, see `srwm.vision.frames`.
