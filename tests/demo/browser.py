@@ -54,7 +54,7 @@ class View:
 
     def wait(self, condition):
         """Wait until something holds; give what it gave."""
-        return WebDriverWait(self.browser, 10, poll_frequency=0.02).until(lambda _: condition())
+        return WebDriverWait(self.browser, 60, poll_frequency=0.02).until(lambda _: condition())
 
     def find(self, selector):
         return self.browser.find_element(By.CSS_SELECTOR, selector)

@@ -9,7 +9,6 @@ from srwm.errors import InputError
 from srwm.runs import devices
 from srwm.sequential import evaluate
 from srwm.sequential.evaluation import answers, embed
-from srwm.sequential.tables import over_seeds
 
 from .tiny import bank, config, model
 
@@ -134,13 +133,6 @@ def test_three_sources_are_tested_in_three_orders():
 def test_too_few_images_get_a_sentence():
     with pytest.raises(InputError, match="has 4 images; 4 to learn from and 1 to ask for need 5"):
         evaluate(model(), bank(per_class=4))
-
-
-def test_the_mean_over_seeds_has_the_interval_of_student():
-    found = over_seeds([0.5, 0.6])
-    assert found.mean == pytest.approx(0.55)
-    assert found.interval == pytest.approx(12.706 * 0.0707107 / math.sqrt(2), rel=1e-4)
-    assert over_seeds([0.5]).interval is None
 
 
 def test_what_is_tested_does_not_depend_on_trims_and_order_of_the_training():
