@@ -7,7 +7,7 @@ import triton.language as tl
 
 from .._tiles import clip, lay_out_as_rows, outer, pick, rows, store_column, store_jump, to_lanes, vec_mat
 from ._key_map import map_keys
-from ._matrix import add_matrix, has_jump, limits_anew, limits_of, store_matrix, sum_of, zero_matrix
+from ._matrix import add_matrix, has_jump, limits_of, store_matrix, sum_of, zero_matrix
 
 
 @triton.jit(do_not_specialize=["unit", "steps", "heads", "interval"])
@@ -68,6 +68,7 @@ def self_referential_fwd_kernel(
         # What undoing the decays since would multiply with: of the columns of y, and of the others.
         undone_y = tl.full([], 1.0, ACC)
         undone = tl.full([], 1.0, ACC)
+        has_decayed = tl.full([], 0, tl.int1)
 
     # The next step's input is asked for before this step's work, which hides the way to memory.
     next_x = tl.load(x + row, mask=in_row, other=0.0)
@@ -83,6 +84,7 @@ def self_referential_fwd_kernel(
                 whole = sum_of(base, whole)
                 undone_y = tl.full([], 1.0, ACC)
                 undone = tl.full([], 1.0, ACC)
+                has_decayed = tl.full([], 0, tl.int1)
             limits = limits_of(whole, GROWTH)
             size_y, size_q, size_k, size_b = no_sizes
             jump = tl.full([], -1, tl.int32)
@@ -91,6 +93,9 @@ def self_referential_fwd_kernel(
                 if tl.load(reset + t) != 0:
                     if SAVE:
                         sizes = (size_y, size_q, size_k, size_b)
+                        if GATES > 0:
+                            if has_decayed:
+                                limits = limits_of(base, GROWTH)
                         jump = tl.where(has_jump(sizes, limits, CORE, READ), t - 1, jump)
                         size_y, size_q, size_k, size_b = no_sizes
                     if GATES > 0:
@@ -102,6 +107,7 @@ def self_referential_fwd_kernel(
                             limits = limits_of(base, GROWTH)
                             undone_y = tl.full([], 1.0, ACC)
                             undone = tl.full([], 1.0, ACC)
+                            has_decayed = tl.full([], 0, tl.int1)
                         else:
                             limits = limits_of((w_y, w_q, w_k, w_b), GROWTH)
             b_x = next_x.to(ACC)
@@ -187,21 +193,10 @@ def self_referential_fwd_kernel(
             if GATES > 0 and SAVE:
                 gone_y = (undone_y > MOST_DECAY) & READ
                 gone = (undone > MOST_DECAY) & CORE
-                if gone_y | gone:
-                    # Of a jump before this one nobody need know here: it is found when the interval is written again.
-                    jump = t
-                    floors = limits_of(base, GROWTH)
-                    limit_y, limit_q, limit_k, limit_b = limits
-                    if READ:
-                        limit_y = limits_anew(limit_y, floors[0], d_y, gone_y, GROWTH, MOST_DECAY)
-                    if CORE:
-                        limit_q = limits_anew(limit_q, floors[1], d_q, gone, GROWTH, MOST_DECAY)
-                        limit_k = limits_anew(limit_k, floors[2], d_k, gone, GROWTH, MOST_DECAY)
-                        limit_b = limits_anew(limit_b, floors[3], d_b, gone, GROWTH, MOST_DECAY)
-                    limits = (limit_y, limit_q, limit_k, limit_b)
-                    size_y, size_q, size_k, size_b = no_sizes
-                    undone_y = tl.where(gone_y, 1.0, undone_y)
-                    undone = tl.where(gone, 1.0, undone)
+                undone_y = tl.where(gone_y, 1.0, undone_y)
+                undone = tl.where(gone, 1.0, undone)
+                jump = tl.where(gone_y | gone, t, jump)
+                has_decayed |= gone_y | gone
 
             y += heads * OUT
             q += heads * D
@@ -212,6 +207,10 @@ def self_referential_fwd_kernel(
         if SAVE:
             sizes = (size_y, size_q, size_k, size_b)
             last = tl.minimum(first_step + interval, steps) - 1
+            if GATES > 0:
+                # What a column held at first may be gone by now; what the weight gives it is not.
+                if has_decayed:
+                    limits = limits_of(base, GROWTH)
             jump = tl.where(has_jump(sizes, limits, CORE, READ), last, jump)
             store_jump(jumps, jump, SHARED)
             jumps += 1
