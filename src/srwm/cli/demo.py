@@ -14,8 +14,8 @@ Draw one example of each character, then another one: the network says which it 
 weights to know. The page is served on this machine (127.0.0.1) for this machine alone, and needs no network. Ctrl-C
 ends it.
 
-In a second tab, a network lives a stream without end whose classes change again and again, and one sees it adapt. In a
-third, two networks follow what one types, parity by default: an SRWM, and a DeltaNet that was trained alike.
+In a second tab, a network learns on an unbounded stream whose classes change again and again, and one sees it adapt.
+In a third, two networks follow what one types, parity by default: an SRWM, and a DeltaNet that was trained alike.
 
   srwm demo
   srwm demo runs/my-run --port 9000 --no-browser

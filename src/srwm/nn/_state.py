@@ -18,7 +18,7 @@ class State(Protocol):
         """Return the same values, cut from the graph: truncated backpropagation."""
 
     def reset(self, is_first: Tensor) -> Any:
-        """Return the state with the rows where `is_first` (bool [b]) is true made new."""
+        """Return the state with the rows where `is_first` (bool [b]) is true reset."""
 
     def to(self, device: torch.device | str) -> Any:
         """Return the state on another device."""
@@ -99,7 +99,7 @@ class SelfReferentialState(NamedTuple):
         return map_state(Tensor.detach, self)
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "SelfReferentialState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return reset_rows(self, is_first)
 
     def to(self, device: torch.device | str) -> "SelfReferentialState":
@@ -118,7 +118,7 @@ class DeltaNetState(NamedTuple):
         return map_state(Tensor.detach, self)
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "DeltaNetState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return reset_rows(self, is_first)
 
     def to(self, device: torch.device | str) -> "DeltaNetState":
@@ -139,7 +139,7 @@ class SRDeltaNetState(NamedTuple):
         return map_state(Tensor.detach, self)
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "SRDeltaNetState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return reset_rows(self, is_first)
 
     def to(self, device: torch.device | str) -> "SRDeltaNetState":
@@ -162,7 +162,7 @@ class TitansState(NamedTuple):
         return map_state(Tensor.detach, self)
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "TitansState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return reset_rows(self, is_first)
 
     def to(self, device: torch.device | str) -> "TitansState":
@@ -185,7 +185,7 @@ class ConvolvedState(NamedTuple):
         return ConvolvedState(self.memory.detach(), self.recent.detach())
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "ConvolvedState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return ConvolvedState(self.memory.reset(is_first), reset_rows(self.recent, is_first))
 
     def to(self, device: torch.device | str) -> "ConvolvedState":
@@ -206,7 +206,7 @@ class LSTMState(NamedTuple):
         return map_state(Tensor.detach, self)
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "LSTMState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return reset_rows(self, is_first)
 
     def to(self, device: torch.device | str) -> "LSTMState":
@@ -229,7 +229,7 @@ class AttentionState(NamedTuple):
         return map_state(Tensor.detach, self)
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "AttentionState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return reset_rows(self, is_first)
 
     def to(self, device: torch.device | str) -> "AttentionState":
@@ -250,7 +250,7 @@ class SequenceState(NamedTuple):
         return SequenceState(tuple(layer.detach() for layer in self.layers))
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "SequenceState":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return SequenceState(tuple(layer.reset(is_first) for layer in self.layers))
 
     def to(self, device: torch.device | str) -> "SequenceState":

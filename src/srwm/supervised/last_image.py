@@ -18,7 +18,7 @@ class LastImage(NamedTuple):
         return LastImage(self.features.detach())
 
     def reset(self, is_first: Bool[Tensor, "b"]) -> "LastImage":
-        """Return the state with the rows where `is_first` is true made new."""
+        """Return the state with the rows where `is_first` is true reset."""
         return LastImage(self.features.masked_fill(is_first[:, None], 0))
 
     def to(self, device: torch.device | str) -> "LastImage":

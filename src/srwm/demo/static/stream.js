@@ -1,4 +1,4 @@
-// The second tab: a network lives a stream without end. All that is on the screen follows from the back end's last answer.
+// The second tab: a network learns on an unbounded stream. All that is on the screen follows from the back end's last answer.
 
 import { streams } from "./backend.js";
 import { InstanceChart, LifeChart, NormChart, RecentChart } from "./charts.js";
